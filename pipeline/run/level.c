@@ -68,7 +68,8 @@ pl_code pl_level_resume(pl_env *env, pl_error *err)
 
     if (code != PL_OK || now == NULL || was[0] == '\0' || strcmp(was, now) == 0)
         return code;
-    return pl_event_add(env, PL_WARN, "computed on %s before, now on %s: %s", was, now, advice_of(stage));
+    pl_event_add(env, PL_WARN, "computed on %s before, now on %s: %s", was, now, advice_of(stage));
+    return PL_OK;
 }
 
 pl_code pl_levels_compare(const pl_workflow *wf, pl_store *s, int64_t run_id, pl_error *err)

@@ -123,8 +123,8 @@ typedef struct pl_failure {
     double cpu_s;
 } pl_failure;
 pl_code pl_failure_add(pl_env *env, const pl_failure *f, pl_error *err);
-/* Writes a message to the log and to the table `event`, with the level "error", "warn", "info" or "debug". */
-pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Writes a message to the log and, if it can, to the table `event`, with the level "error", "warn", "info" or "debug". */
+void pl_event_add(pl_env *env, pl_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Records that the run made progress that survives a restart (a checkpoint), as an event of level PL_FURTHER. */
 #define PL_FURTHER "further"
 void pl_further_add(pl_env *env, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -67,7 +67,7 @@ void pl_event_row(pl_store *s, int64_t run_id, const char *level, const char *st
     pl_text_free(&clean);
 }
 
-pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...)
+void pl_event_add(pl_env *env, pl_level level, const char *fmt, ...)
 {
     static const char *const words[] = { "error", "warn", "info", "debug" };
     char message[512];
@@ -78,7 +78,6 @@ pl_code pl_event_add(pl_env *env, pl_level level, const char *fmt, ...)
     va_end(ap);
     pl_log(level, "%s: %s", env->step->stage->name, message);
     pl_event_row(env->store, env->run_id, words[level], env->step->stage->name, message);
-    return PL_OK;
 }
 
 void pl_further_add(pl_env *env, const char *fmt, ...)

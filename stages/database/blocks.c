@@ -13,7 +13,7 @@ pl_code st_blocks_open(st_blocks *b, const pl_env *env, const char *stage, const
 
 pl_code st_blocks_has(const st_blocks *b, int64_t unit, bool *has, pl_error *err)
 {
-    int64_t n;
+    int64_t n = 0;
     pl_code code = pl_db_int(b->store->db, &n, err,
                              "SELECT count(*) FROM unit WHERE unit=%lld AND stage_id="
                              "(SELECT stage_id FROM stage WHERE key=%Q)",

@@ -88,10 +88,10 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
 
     (void)wf;
     (void)step;
+    if (code != PL_OK)
+        return code;
     *extra_json = pl_sprintf(mem, "{\"round\":%lld}", (long long)round);
-    if (code == PL_OK && *extra_json == NULL)
-        code = pl_fail(err, PL_ENOMEM, "a key");
-    return code == PL_OK ? st_measured_key(extra_json, store, NULL, 0, mem, err) : code;
+    return *extra_json != NULL ? st_measured_key(extra_json, store, NULL, 0, mem, err) : pl_fail(err, PL_ENOMEM, "a key");
 }
 
 /* ---- the work ---- */
@@ -107,12 +107,12 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
     return PL_OK;
 }
 
-static pl_code say(pl_env *env, const st_chosen *said, const st_choice *choice, int64_t round)
+static void say(pl_env *env, const st_chosen *said, const st_choice *choice, int64_t round)
 {
     const char *less = said->n_chosen < choice->n ? ", and no more are left" : "";
     const int64_t others = said->n_outside + said->n_unsure + said->n_where + said->n_similar + said->n_scaffold;
 
-    return pl_event_add(
+    pl_event_add(
         env, PL_INFO,
         "round %lld: %lld of %lld molecules chosen by %s of %s%s; left out: %lld measured, %lld chosen before, %lld others",
         (long long)round, (long long)said->n_chosen, (long long)said->n_scored, st_strategy_names[choice->a.by], said->property,
@@ -136,8 +136,11 @@ static pl_code finish(void *state, pl_error *err)
         code = pl_db_begin(env->store->db, err);
     if (code == PL_OK)
         code = st_acquire_store(env->store, &said, &choice, round, err);
-    pl_progress_set(env->progress, code == PL_OK ? said.n_chosen : 0, code == PL_OK ? said.n_chosen : 0, NULL);
-    return code == PL_OK ? say(env, &said, &choice, round) : code;
+    if (code != PL_OK)
+        return code;
+    pl_progress_set(env->progress, said.n_chosen, said.n_chosen, NULL);
+    say(env, &said, &choice, round);
+    return PL_OK;
 }
 
 static void close_stage(void *state) { (void)state; /* everything lives in env->mem */ }

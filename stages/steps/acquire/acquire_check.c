@@ -151,10 +151,10 @@ static int64_t records_count(const checking *x, int64_t enough)
         bool more = true;
         pl_code code = st_input_open(&r, st_input_at(x->wf, i), read->conf, NULL, NULL);
         const bool ours = code == PL_OK && ch_format_is_ours(ch_reader_format(r));
-        while (ours && code == PL_OK && more && n < enough) {
+        while (code == PL_OK && ours && more && n < enough) {
             ch_record record;
             code = ch_reader_next(r, &record, &more, NULL);
-            n += code == PL_OK && more;
+            n += more;
         }
         ch_reader_close(r);
         if (!ours || code != PL_OK)
@@ -294,8 +294,10 @@ void st_acquire_check(const pl_workflow *wf, const pl_step *step, pl_problems *p
                    .mem = pl_arena_new(1 << 13),
                    .train = train != NULL ? train->conf : NULL };
 
-    if (x.mem == NULL)
+    if (x.mem == NULL) {
+        pl_problem_refused(problems, step->node, NULL);
         return;
+    }
     property_check(&x);
     deviation_check(&x);
     where_check(&x);

@@ -57,16 +57,30 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
             d->descriptor[i][n++] = sqlite3_column_double(st, 2 + k);
 }
 
-/* Adds the property id of a label to "3,5"; -1 for one that no molecule has. */
-static pl_code id_add(const char **ids, pl_env *env, const char *name, pl_error *err)
+/* If *code is PL_OK, adds the property id of a label to "3,5", -1 for one that no molecule has, and stores there what came of it. */
+static void id_add(const char **ids, pl_env *env, const char *name, pl_code *code, pl_error *err)
 {
     int64_t id = -1;
-    pl_code code = name == NULL ? PL_OK
-                                : pl_db_int(env->store->db, &id, err,
-                                            "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", name);
 
-    *ids = *ids != NULL ? pl_sprintf(env->mem, "%s%s%lld", *ids, (*ids)[0] ? "," : "", (long long)id) : NULL;
-    return code != PL_OK || *ids != NULL ? code : pl_fail(err, PL_ENOMEM, "labels");
+    if (*code != PL_OK)
+        return;
+    if (name != NULL)
+        *code = pl_db_int(env->store->db, &id, err, "SELECT coalesce((SELECT property_id FROM property WHERE name=%Q),-1)", name);
+    if (*code != PL_OK)
+        return;
+    *ids = pl_sprintf(env->mem, "%s%s%lld", *ids, (*ids)[0] ? "," : "", (long long)id);
+    if (*ids == NULL)
+        *code = pl_fail(err, PL_ENOMEM, "labels");
+}
+
+/* The same of the limits of a label. */
+static void limit_add(const char **ids, pl_env *env, const char *label, st_side side, pl_code *code, pl_error *err)
+{
+    const char *name = st_limit_name(label, side, env->mem);
+
+    if (*code == PL_OK && name == NULL)
+        *code = pl_fail(err, PL_ENOMEM, "labels");
+    id_add(ids, env, name, code, err);
 }
 
 /* The property ids of the labels, and of their limits where these are wanted. */
@@ -75,10 +89,10 @@ static pl_code ids_of(const char **out, pl_env *env, const st_wanted_label *labe
     pl_code code = PL_OK;
 
     *out = "";
-    for (int32_t k = 0; k < n && code == PL_OK; k++) {
-        code = id_add(out, env, label[k].name, err);
-        for (int side = 0; side < ST_SIDES && label[k].limits && code == PL_OK; side++)
-            code = id_add(out, env, st_limit_name(label[k].name, (st_side)side, env->mem), err);
+    for (int32_t k = 0; k < n; k++) {
+        id_add(out, env, label[k].name, &code, err);
+        for (int side = 0; side < ST_SIDES && label[k].limits; side++)
+            limit_add(out, env, label[k].name, (st_side)side, &code, err);
     }
     return code;
 }
@@ -89,16 +103,18 @@ static pl_code labelled_sql(const char **out, pl_env *env, const st_wanted_label
     const char *ids;
     pl_code code = ids_of(&ids, env, label, n, err);
 
-    *out = label->none ? "1" : NULL;
-    if (code == PL_OK && !label->none)
+    if (code != PL_OK)
+        return code;
+    *out = "1";
+    if (!label->none)
         *out = pl_sprintf(env->mem, "EXISTS(SELECT 1 FROM label l WHERE l.mol_id=s.mol_id AND l.property_id IN (%s))", ids);
-    return code != PL_OK || *out != NULL ? code : pl_fail(err, PL_ENOMEM, "labels");
+    return *out != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "labels");
 }
 
 /* The molecules of the split that are wanted; the values are read later. */
 static pl_code rows_query(st_dataset *d, pl_env *env, const st_wanted_label *label, pl_error *err)
 {
-    const char *labelled, *sql;
+    const char *labelled = NULL, *sql;
     sqlite3_stmt *st = NULL;
     int64_t n = 0;
     pl_code code = labelled_sql(&labelled, env, label, d->n_targets, err);
@@ -188,6 +204,13 @@ bool st_dataset_is_labelled(const st_dataset *d, int64_t i)
     return any;
 }
 
+/* Broadcasts if *code is PL_OK, and stores what came of it there. */
+static void tell(nn_ranks *r, void *what, size_t bytes, pl_code *code, pl_error *err)
+{
+    if (*code == PL_OK)
+        *code = r->kind->broadcast(r, what, bytes, err);
+}
+
 static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
 {
     int64_t n = d->n;
@@ -196,30 +219,27 @@ static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
     if (code == PL_OK && r->rank > 0)
         code = rows_alloc(d, n, err);
     d->n = n;
-    if (code == PL_OK)
-        code = r->kind->broadcast(r, d->mol_id, (size_t)n * sizeof *d->mol_id, err);
-    if (code == PL_OK)
-        code = r->kind->broadcast(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, err);
-    if (code == PL_OK && d->limits)
-        code = r->kind->broadcast(r, d->low, (size_t)(n * d->n_targets) * sizeof *d->low, err);
-    if (code == PL_OK && d->limits)
-        code = r->kind->broadcast(r, d->high, (size_t)(n * d->n_targets) * sizeof *d->high, err);
-    if (code == PL_OK)
-        code = r->kind->broadcast(r, d->descriptor, (size_t)n * sizeof *d->descriptor, err);
-    if (code == PL_OK && d->columns->n > 0)
-        code = r->kind->broadcast(r, d->column, (size_t)(n * d->columns->n) * sizeof *d->column, err);
-    return code != PL_OK ? code : r->kind->broadcast(r, d->part, (size_t)n * sizeof *d->part, err);
+    tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, &code, err);
+    tell(r, d->value, (size_t)(n * d->n_targets) * sizeof *d->value, &code, err);
+    if (d->limits) {
+        tell(r, d->low, (size_t)(n * d->n_targets) * sizeof *d->low, &code, err);
+        tell(r, d->high, (size_t)(n * d->n_targets) * sizeof *d->high, &code, err);
+    }
+    tell(r, d->descriptor, (size_t)n * sizeof *d->descriptor, &code, err);
+    if (d->columns->n > 0)
+        tell(r, d->column, (size_t)(n * d->columns->n) * sizeof *d->column, &code, err);
+    tell(r, d->part, (size_t)n * sizeof *d->part, &code, err);
+    return code;
 }
 
-static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, nn_ranks *r, pl_error *err)
+/* Rank 0 reads the database. */
+static pl_code rows_read(st_dataset *d, pl_env *env, const st_wanted_label *label, pl_error *err)
 {
-    pl_code code = r->rank == 0 ? rows_query(d, env, label, err) : PL_OK;
+    pl_code code = rows_query(d, env, label, err);
 
-    for (int32_t k = 0; k < d->n_targets && r->rank == 0 && code == PL_OK; k++)
+    for (int32_t k = 0; k < d->n_targets && code == PL_OK; k++)
         code = label[k].name == NULL ? PL_OK : label_query(d, env, &label[k], k, err);
-    if (code == PL_OK && r->rank == 0)
-        code = columns_query(d, env, err);
-    return code != PL_OK ? code : rows_tell(d, r, err);
+    return code == PL_OK ? columns_query(d, env, err) : code;
 }
 
 /* ---- graphs -------------------------------------------------------------- */
@@ -254,7 +274,7 @@ static pl_code unit_ahead(bool there[2], const st_blocks *graphs, const st_block
     there[0] = there[1] = false;
     if (r->rank == 0)
         code = st_blocks_has(graphs, u, &there[0], err);
-    if (code == PL_OK && there[0] && bases->store != NULL)
+    if (there[0] && bases->store != NULL)
         code = st_blocks_has(bases, u, &there[1], err);
     return code != PL_OK ? code : r->kind->broadcast(r, there, 2 * sizeof *there, err);
 }
@@ -434,7 +454,9 @@ static pl_code open_from(st_dataset *d, pl_env *env, const char *from, const st_
                        .columns = st_columns(env->wf) };
     if (d->mem == NULL)
         return pl_fail(err, PL_ENOMEM, "a data set");
-    code = rows_read(d, env, label, r, err);
+    code = r->rank == 0 ? rows_read(d, env, label, err) : PL_OK;
+    if (code == PL_OK)
+        code = rows_tell(d, r, err);
     if (code == PL_OK)
         limits_settle(d);
     if (code == PL_OK)

@@ -113,12 +113,14 @@ static pl_code some_find(st_pool *p, const int64_t *at, int32_t n, pl_arena *scr
         code = ch_fingerprint_of_graph(&print[i], p->d->item[at[i]].graph, scratch, err);
         ch_nearest_open(&s[i], &print[i], number_of(p, at[i]));
     }
-    for (int32_t from = 0; from < p->n && code == PL_OK; from += PART)
+    if (code != PL_OK)
+        return code;
+    for (int32_t from = 0; from < p->n; from += PART)
         for (int32_t i = 0; i < n; i++)
             ch_nearest_in(&s[i], &(ch_among){ p->print, p->folds, NULL }, from, p->n - from < PART ? p->n : from + PART);
-    for (int32_t i = 0; i < n && code == PL_OK; i++)
+    for (int32_t i = 0; i < n; i++)
         p->near[at[i]] = near_of(&s[i]);
-    return code;
+    return PL_OK;
 }
 
 pl_code st_pool_find(st_pool *p, st_part part, pl_error *err)

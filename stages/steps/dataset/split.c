@@ -292,13 +292,12 @@ static void limits_apply(split_state *s, int64_t count[ST_SPLIT_PARTS])
 }
 
 /* Whole groups rarely fit the shares. Differences of one molecule, or of 1/30, are not reported. */
-static pl_code shares_tell(const split_state *s)
+static void shares_tell(const split_state *s)
 {
     const split_conf *c = s->conf;
     int64_t count[ST_SPLIT_PARTS] = { 0 }, n = 0;
     pl_text asked = { 0 }, got = { 0 };
     double max = 0;
-    pl_code code = PL_OK;
 
     for (int64_t i = 0; i < s->n; i++)
         if (s->m[i].part != NO_PART) {
@@ -314,13 +313,12 @@ static pl_code shares_tell(const split_state *s)
                      (long long)count[p]);
     }
     if (max > 1.5 && max > (double)n / 30)
-        code = pl_event_add(s->env, PL_WARN, "asked for %s, but there are %s: %s", pl_text_str(&asked), pl_text_str(&got),
-                            c->method == BY_TIME ? "molecules of one time stay together"
-                                                 : "molecules of one scaffold or skeleton stay together; a random split, or other "
-                                                   "fractions, may come nearer");
+        pl_event_add(s->env, PL_WARN, "asked for %s, but there are %s: %s", pl_text_str(&asked), pl_text_str(&got),
+                     c->method == BY_TIME ? "molecules of one time stay together"
+                                          : "molecules of one scaffold or skeleton stay together; a random split, or other "
+                                            "fractions, may come nearer");
     pl_text_free(&asked);
     pl_text_free(&got);
-    return code;
 }
 
 static pl_code rows_write(split_state *s, pl_error *err)
@@ -374,10 +372,10 @@ static pl_code finish(void *state, pl_error *err)
         code = assign(s, err);
     if (code == PL_OK)
         code = leaks_mend(s, &n_leaks, err);
-    if (code == PL_OK && has_shares(s->conf))
-        code = shares_tell(s);
     if (code != PL_OK)
         return code;
+    if (has_shares(s->conf))
+        shares_tell(s);
     limits_apply(s, count);
     qsort(s->m, (size_t)s->n, sizeof *s->m, st_split_by_id);
     if (count[ST_TRAIN] == 0)
@@ -389,9 +387,9 @@ static pl_code finish(void *state, pl_error *err)
     snprintf(note, sizeof note, "%lld train, %lld valid, %lld test", (long long)count[ST_TRAIN], (long long)count[ST_VALID],
              (long long)count[ST_TEST]);
     if (n_leaks)
-        (void)pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? PL_WARN : PL_INFO,
-                           "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,
-                           s->conf->leaks == LEAK_ALLOW ? " and were kept" : " and were left out");
+        pl_event_add(s->env, s->conf->leaks == LEAK_ALLOW ? PL_WARN : PL_INFO,
+                     "%lld training molecules share their skeleton with a held-out one%s", (long long)n_leaks,
+                     s->conf->leaks == LEAK_ALLOW ? " and were kept" : " and were left out");
     pl_progress_set(s->env->progress, s->n, s->n, note);
     return rows_write(s, err);
 }

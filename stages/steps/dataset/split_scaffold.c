@@ -245,8 +245,8 @@ pl_code st_split_scaffold(split_state *s, pl_error *err)
         groups_fold(s, g, n);
     else
         groups_deal(s, g, n);
-    if (n == 0)
-        return PL_OK;
-    return pl_event_add(s->env, PL_INFO, "%lld scaffolds; the largest group, %s, has %lld of %lld molecules", (long long)n,
-                        largest.scaffold ? "of one scaffold" : "without rings", (long long)largest.n, (long long)s->n);
+    if (n > 0)
+        pl_event_add(s->env, PL_INFO, "%lld scaffolds; the largest group, %s, has %lld of %lld molecules", (long long)n,
+                     largest.scaffold ? "of one scaffold" : "without rings", (long long)largest.n, (long long)s->n);
+    return PL_OK;
 }

@@ -61,14 +61,16 @@ pl_code st_split_column(split_state *s, pl_error *err)
     int64_t contrary = 0;
     pl_code code = values_read(s, "0, 1, 2", &contrary, err);
 
-    for (int64_t i = 0; i < s->n && code == PL_OK; i++) {
+    if (code != PL_OK)
+        return code;
+    for (int64_t i = 0; i < s->n; i++) {
         const double value = s->m[i].value;
         s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
     }
-    if (code == PL_OK && contrary > 0)
-        code = pl_event_add(s->env, PL_WARN, "%lld %s in no part, because the records have several values in %s",
-                            (long long)contrary, pl_plural(contrary, "molecule is", "molecules are"), s->conf->column);
-    return code;
+    if (contrary > 0)
+        pl_event_add(s->env, PL_WARN, "%lld %s in no part, because the records have several values in %s", (long long)contrary,
+                     pl_plural(contrary, "molecule is", "molecules are"), s->conf->column);
+    return PL_OK;
 }
 
 /* NaN sorts after all numbers. */
@@ -81,19 +83,17 @@ static int compare_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static pl_code times_tell(const split_state *s, int64_t n)
+static void times_tell(const split_state *s, int64_t n)
 {
     pl_text text = { 0 };
-    pl_code code = PL_OK;
 
     for (int64_t i = 0; i < n; i++)
         if (i == 0 || s->m[i].part != s->m[i - 1].part)
             pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", st_part_name[s->m[i].part], s->m[i].value);
     if (n > 0)
-        code = pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld %s no %s", pl_text_str(&text), s->m[n - 1].value,
-                            (long long)(s->n - n), pl_plural(s->n - n, "molecule has", "molecules have"), s->conf->column);
+        pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld %s no %s", pl_text_str(&text), s->m[n - 1].value, (long long)(s->n - n),
+                     pl_plural(s->n - n, "molecule has", "molecules have"), s->conf->column);
     pl_text_free(&text);
-    return code;
 }
 
 /* The smallest values train, the largest test; equal values, such as molecules of one year, go to the part of the first. */
@@ -116,7 +116,8 @@ pl_code st_split_time(split_state *s, pl_error *err)
                 end += s->conf->fraction[order[++k]];
         s->m[i].part = order[k];
     }
-    return times_tell(s, n);
+    times_tell(s, n);
+    return PL_OK;
 }
 
 /* ---- lines of a file ---- */
@@ -267,9 +268,9 @@ static pl_code lines_strange(const split_state *s, pl_error *err)
                   "SELECT count(*) FROM temp.split_line WHERE NOT EXISTS(SELECT 1 FROM molecule WHERE inchikey=word) AND "
                   "word NOT IN (SELECT title FROM record WHERE mol_id IS NOT NULL AND title IS NOT NULL)");
 
-    if (code == PL_OK && n)
-        code = pl_event_add(s->env, PL_WARN, "%lld %s of %s %s no molecule that was read", (long long)n,
-                            pl_plural(n, "line", "lines"), s->conf->path, pl_plural(n, "names", "name"));
+    if (n > 0)
+        pl_event_add(s->env, PL_WARN, "%lld %s of %s %s no molecule that was read", (long long)n, pl_plural(n, "line", "lines"),
+                     s->conf->path, pl_plural(n, "names", "name"));
     return code;
 }
 

@@ -14,21 +14,19 @@ static pl_code row_put(pl_env *env, int64_t mol_id, int32_t element, const char 
     return pl_failure_add(env, &(pl_failure){ .mol_id = mol_id, .code = "element", .message = message, .attempt = 1 }, err);
 }
 
-static pl_code counts_tell(pl_env *env, const int64_t n[ST_PARTS], const char *model)
+static void counts_tell(pl_env *env, const int64_t n[ST_PARTS], const char *model)
 {
     pl_text text = { 0 };
-    pl_code code = PL_OK;
 
     for (int p = 0; p < ST_PARTS; p++)
         if (n[p] > 0)
             pl_text_addf(&text, "%s%lld %s", text.len ? ", " : "", (long long)n[p], st_part_name[p]);
     if (text.len > 0)
-        code = pl_event_add(env, PL_WARN,
-                            "%s molecules have elements that model %s has not seen: they are left out of the errors (see molsieve "
-                            "failures)",
-                            pl_text_str(&text), model);
+        pl_event_add(env, PL_WARN,
+                     "%s molecules have elements that model %s has not seen: they are left out of the errors (see molsieve "
+                     "failures)",
+                     pl_text_str(&text), model);
     pl_text_free(&text);
-    return code;
 }
 
 pl_code st_unseen_put(pl_env *env, const st_dataset *d, unsigned parts, const nn_inputs *in, const char *model, pl_error *err)
@@ -44,5 +42,7 @@ pl_code st_unseen_put(pl_env *env, const st_dataset *d, unsigned parts, const nn
         n[d->part[i]]++;
         code = row_put(env, d->mol_id[i], element, model, err);
     }
-    return code != PL_OK ? code : counts_tell(env, n, model);
+    if (code == PL_OK)
+        counts_tell(env, n, model);
+    return code;
 }

@@ -12,38 +12,43 @@ typedef struct sink {
     st_number_put *put;
     void *ctx;
     pl_arena *mem;
+    pl_error *err;
 } sink;
 
-static pl_code put_number(const sink *s, const char *who, const char *what, bool has_unit, int side, double value, int64_t n,
-                          pl_error *err)
+/* Puts a number that is known if *code is PL_OK, and stores what came of it there. */
+static void put_number(const sink *s, const char *who, const char *what, bool has_unit, int side, double value, int64_t n,
+                       pl_code *code)
 {
     char name[64];
 
+    if (*code != PL_OK || !isfinite(value))
+        return;
     (void)snprintf(name, sizeof name, "%s%s%s.domain %s", who, who[0] ? "." : "", what, sides[side]);
-    return isfinite(value) ? s->put(s->ctx, name, has_unit, value, n, err) : PL_OK;
+    *code = s->put(s->ctx, name, has_unit, value, n, s->err);
 }
 
 static bool is_side(const st_errors *e, int64_t i, int side) { return e->outside[i] == (side == 1); }
 
 /* The model's own errors. */
-static pl_code model_put(const sink *s, int side, pl_error *err)
+static pl_code model_put(const sink *s, int side)
 {
     static const int of_numbers[] = { ST_ERROR_mae, ST_ERROR_rmse, -1 }, of_classes[] = { ST_ERROR_ROC_AUC, ST_ERROR_brier, -1 };
     const st_errors *e = s->e;
     double *y = PL_NEW(s->mem, double, e->model.n + 1), *p = PL_NEW(s->mem, double, e->model.n + 1);
     int64_t n = 0;
-    nn_fit fit;
-    pl_code code = y != NULL && p != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
+    nn_fit fit = { 0 };
+    pl_code code = y != NULL && p != NULL ? PL_OK : pl_fail(s->err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
 
-    for (int64_t i = 0; i < e->model.n && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (int64_t i = 0; i < e->model.n; i++)
         if (is_side(e, i, side)) {
             y[n] = e->measured[i];
             p[n++] = e->predicted[i];
         }
-    if (code == PL_OK)
-        code = s->m->classifies ? nn_metric_class(&fit, y, p, n, true, s->mem, err) : nn_metric_fit(&fit, y, p, n, s->mem, err);
-    for (const int *kind = s->m->classifies ? of_classes : of_numbers; *kind >= 0 && code == PL_OK; kind++)
-        code = put_number(s, "", st_error_name(*kind), st_error_has_unit(*kind), side, st_error_value(&fit, *kind), n, err);
+    code = s->m->classifies ? nn_metric_class(&fit, y, p, n, true, s->mem, s->err) : nn_metric_fit(&fit, y, p, n, s->mem, s->err);
+    for (const int *kind = s->m->classifies ? of_classes : of_numbers; *kind >= 0; kind++)
+        put_number(s, "", st_error_name(*kind), st_error_has_unit(*kind), side, st_error_value(&fit, *kind), n, &code);
     return code;
 }
 
@@ -56,12 +61,11 @@ static double error_of(const sink *s, const double *predicted, int64_t i)
 }
 
 /* Another prediction of the same molecules, and how it differs from the model's. paired: puts the difference, too. */
-static pl_code other_put(const sink *s, const char *who, const double *predicted, int side, bool paired, pl_error *err)
+static void other_put(const sink *s, const char *who, const double *predicted, int side, bool paired, pl_code *code)
 {
     const st_errors *e = s->e;
     double sum = 0, difference = 0, square = 0;
     int64_t n = 0;
-    pl_code code;
 
     for (int64_t i = 0; i < e->model.n; i++) {
         const double d = error_of(s, predicted, i) - error_of(s, e->predicted, i), before = difference;
@@ -72,15 +76,14 @@ static pl_code other_put(const sink *s, const char *who, const double *predicted
         difference += (d - difference) / (double)n; /* Welford 1962 */
         square += (d - before) * (d - difference);
     }
-    code = put_number(s, who, s->m->classifies ? "brier" : "mae", !s->m->classifies, side, sum / (double)n, n, err);
-    if (code == PL_OK && paired && n > 1)
-        code = put_number(s, who, "difference", !s->m->classifies, side, difference, n, err);
-    if (code == PL_OK && paired && n > 1)
-        code = put_number(s, who, "difference_error", !s->m->classifies, side, sqrt(square / (double)(n - 1) / (double)n), n, err);
-    return code;
+    put_number(s, who, s->m->classifies ? "brier" : "mae", !s->m->classifies, side, sum / (double)n, n, code);
+    if (!paired || n < 2)
+        return;
+    put_number(s, who, "difference", !s->m->classifies, side, difference, n, code);
+    put_number(s, who, "difference_error", !s->m->classifies, side, sqrt(square / (double)(n - 1) / (double)n), n, code);
 }
 
-static pl_code coverage_put(const sink *s, const nn_conformal *interval, pl_error *err)
+static void coverage_put(const sink *s, const nn_conformal *interval, pl_code *code)
 {
     const st_errors *e = s->e;
     int64_t n = 0, held = 0;
@@ -92,29 +95,31 @@ static pl_code coverage_put(const sink *s, const nn_conformal *interval, pl_erro
         n++;
         held += fabs(e->predicted[i] - e->measured[i]) <= within;
     }
-    return put_number(s, "", "coverage90", false, 1, (double)held / (double)n, n, err);
+    put_number(s, "", "coverage90", false, 1, (double)held / (double)n, n, code);
 }
 
-static pl_code side_put(const sink *s, int side, pl_error *err)
+static pl_code side_put(const sink *s, int side)
 {
-    pl_code code = model_put(s, side, err);
+    pl_code code = model_put(s, side);
 
-    for (int32_t c = 0; c < s->e->n_components && code == PL_OK; c++)
-        code = other_put(s, st_component_name(s->m, c), s->e->by[c], side, true, err);
-    if (code == PL_OK && s->e->n_components > 0 && s->e->near != NULL)
-        code = other_put(s, st_baseline_name[ST_BY_NEIGHBOURS], s->e->near, side, false, err);
+    for (int32_t c = 0; c < s->e->n_components; c++)
+        other_put(s, st_component_name(s->m, c), s->e->by[c], side, true, &code);
+    if (s->e->n_components > 0 && s->e->near != NULL)
+        other_put(s, st_baseline_name[ST_BY_NEIGHBOURS], s->e->near, side, false, &code);
     return code;
 }
 
 pl_code st_by_domain(const st_errors *e, const nn_model_file *m, const nn_conformal *interval, st_number_put *put, void *ctx,
                      pl_arena *mem, pl_error *err)
 {
-    const sink s = { e, m, put, ctx, mem };
+    const sink s = { e, m, put, ctx, mem, err };
     pl_code code = PL_OK;
 
-    for (int side = 0; side < 2 && code == PL_OK && e->outside != NULL; side++)
-        code = side_put(&s, side, err);
-    if (code == PL_OK && e->outside != NULL && interval != NULL && interval->n > 0)
-        code = coverage_put(&s, interval, err);
+    if (e->outside == NULL)
+        return PL_OK;
+    for (int side = 0; side < 2 && code == PL_OK; side++)
+        code = side_put(&s, side);
+    if (interval != NULL && interval->n > 0)
+        coverage_put(&s, interval, &code);
     return code;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "stages/steps/errors/cases.h"
+#include "stages/steps/errors/domain.h"
 
 static pl_code outside_find(bool *outside, const st_errors *e, st_cases *cases, const st_dataset *d, const nn_model_file *m,
                             int32_t target, pl_error *err)
@@ -86,12 +87,13 @@ pl_code st_ranges_make(nn_model_file *m, const pl_env *env, const st_samples *s,
     const int32_t n = s->d->n_targets;
     nn_range *range = PL_NEW(env->mem, nn_range, n + 1);
     bool *own = PL_NEW(env->mem, bool, n);
-    pl_code code = range != NULL && own != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the range of a model");
+    pl_code code;
 
-    for (int32_t k = 0; k < n && code == PL_OK; k++)
+    if (range == NULL || own == NULL)
+        return pl_fail(err, PL_ENOMEM, "the range of a model");
+    for (int32_t k = 0; k < n; k++)
         own[k] = has_gaps(s->d, k);
-    if (code == PL_OK)
-        code = st_range_make(range, own, env, s, err);
+    code = st_range_make(range, own, env, s, err);
     if (code != PL_OK)
         return code;
     m->range = range[0];
@@ -120,7 +122,7 @@ static bool columns_of(nn_limits *out, const nn_inputs *in, const st_samples *s,
     return n > 0;
 }
 
-pl_code st_columns_make(nn_model_file *m, const st_samples *s, pl_error *err)
+static pl_code columns_make(nn_model_file *m, const st_samples *s, pl_error *err)
 {
     const int32_t n = s->d->n_targets, n_columns = m->inputs.n_columns;
     nn_limits *limits = PL_NEW(s->d->mem, nn_limits, n * n_columns + 1);
@@ -133,4 +135,16 @@ pl_code st_columns_make(nn_model_file *m, const st_samples *s, pl_error *err)
         m->target[k].columns = has_gaps(s->d, k) && columns_of(own, &m->inputs, s, k, value) ? own : NULL;
     }
     return PL_OK;
+}
+
+pl_code st_limits_make(nn_model_file *m, const pl_env *env, const st_dataset *d, const st_samples *measured,
+                       const nn_model_file *start, int64_t max, pl_error *err)
+{
+    pl_code code = st_domain_make(&m->domain, env, measured, max, err);
+
+    if (code == PL_OK)
+        code = st_seen_make(&m->seen, env, d, start, max, err);
+    if (code == PL_OK)
+        code = st_ranges_make(m, env, measured, err);
+    return code == PL_OK ? columns_make(m, measured, err) : code;
 }

@@ -18,7 +18,9 @@ pl_code st_calibrate(nn_model_file *m, int32_t k, st_errors *e, st_part part, co
 /* The range of m, and of several targets with gaps that of each: of the molecules of s that have a value of it. ENOMEM. */
 pl_code st_ranges_make(nn_model_file *m, const pl_env *env, const st_samples *s, pl_error *err);
 
-/* The same of the columns that m reads, whose own limits are set. */
-pl_code st_columns_make(nn_model_file *m, const st_samples *s, pl_error *err);
+/* What says how far predictions of m can be trusted: the domain, at most `max` molecules, with those that it has met, the range, and the
+ * limits of the columns that m reads. `measured`: training molecules of d; start: NULL, or as in st_seen_make. ENOMEM. */
+pl_code st_limits_make(nn_model_file *m, const pl_env *env, const st_dataset *d, const st_samples *measured,
+                       const nn_model_file *start, int64_t max, pl_error *err);
 
 #endif

@@ -51,9 +51,7 @@ pl_code st_cases_read(nn_case *out, st_cases *c, const int64_t *mol_id, int64_t 
 
     for (int64_t i = 0; i < n && code == PL_OK; i++) {
         out[i] = (nn_case){ .source = NN_SOURCE_NONE, .form = c->form, .alike = NAN };
-        code = row_find(c, mol_id[i], &there, err);
-        if (code != PL_OK)
-            break;
+        code = row_find(c, mol_id[i], &there, err); /* what fails has columns that are NULL */
         out[i].source = nn_source_of((const char *)sqlite3_column_text(c->find, 0));
         out[i].changed = sqlite3_column_int(c->find, 1) != 0;
     }
@@ -91,10 +89,12 @@ static pl_code one_count(censuses *to, st_cases *c, const st_samples *train, int
     code = nn_traits_of(&traits, d->item[train->at[i]].graph, scratch, err);
     if (code == PL_OK)
         code = st_cases_read(&one, c, &d->mol_id[train->at[i]], 1, err);
-    for (int32_t k = 0; k <= to->n && code == PL_OK; k++)
+    if (code != PL_OK)
+        return code;
+    for (int32_t k = 0; k <= to->n; k++)
         if (to->of[k] != NULL && (k == 0 || !isnan(st_dataset_value(d, train->at[i], k - 1))))
             nn_census_add(to->of[k], &traits, one.source);
-    return code;
+    return PL_OK;
 }
 
 pl_code st_range_make(nn_range *out, const bool *own, const pl_env *env, const st_samples *train, pl_error *err)

@@ -47,7 +47,7 @@ static pl_code counts_prepare(sqlite3_stmt **st, sqlite3 *db, const char *which,
     pl_text_add(&sql, " ORDER BY min(name)");
     code = pl_text_ok(&sql) ? pl_db_prepare(db, st, pl_text_str(&sql), err) : pl_fail(err, PL_ENOMEM, "a query");
     pl_text_free(&sql);
-    if (code == PL_OK && strchr(which, '?') != NULL)
+    if (strchr(which, '?') != NULL)
         (void)sqlite3_bind_int64(*st, 1, value);
     return code;
 }

@@ -100,11 +100,13 @@ static pl_code pairs_take(st_errors *out, const st_judge *j, int32_t k, const st
 static pl_code baselines_of(st_errors *out, const st_judge *j, int32_t k, st_part part, pl_arena *mem, pl_error *err)
 {
     double *p = PL_NEW(mem, double, out->model.n + 1);
-    pl_code code = p != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
+    pl_code code = PL_OK;
 
-    for (int b = 0; b < ST_BASELINES && code == PL_OK && j->base == NULL; b++)
+    if (p == NULL)
+        return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)out->model.n);
+    for (int b = 0; code == PL_OK && b < ST_BASELINES && j->base == NULL; b++)
         code = nn_metric_fit(&out->baseline[b], p, p, 0, mem, err); /* of no molecule: nothing is known */
-    if (code != PL_OK || j->base == NULL)
+    if (j->base == NULL)
         return code;
     code = st_baselines_look(&j->base[k], part, err);
     out->near = p; /* the last baseline */
@@ -165,7 +167,7 @@ static pl_code networks_run(float *raw, const st_judge *j, const st_samples *s, 
         code = j->kind->set_params(j->engine, nn_model_params(j->m, k), err);
         if (code == PL_OK)
             code = network_run(one, j, s, err);
-        for (int64_t i = 0; i < n_raw && code == PL_OK; i++)
+        for (int64_t i = 0; i < n_raw; i++)
             raw[i] += one[i];
     }
     for (int64_t i = 0; i < n_raw; i++)

@@ -50,7 +50,7 @@ static pl_code find_molecule(trial *t, bool *found, pl_error *err)
     *found = false;
     if (code == PL_OK)
         code = st_input_open(&reader, st_input_at(t->wf, 0), read->conf, w, err);
-    for (int k = 0; k < RECORDS_MAX && code == PL_OK && more && !*found; k++) {
+    for (int k = 0; code == PL_OK && k < RECORDS_MAX && more && !*found; k++) {
         ch_record r;
         code = ch_reader_next(reader, &r, &more, err);
         if (code == PL_OK && more && r.problem == NULL)

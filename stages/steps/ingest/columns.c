@@ -212,13 +212,15 @@ static pl_code rows_make(st_column_rows *out, sqlite3 *db, int64_t first, int64_
     pl_code code = pl_db_int(db, &n, err, "SELECT count(*) FROM molecule WHERE mol_id BETWEEN %lld AND %lld", (long long)first,
                              (long long)last);
 
+    if (code != PL_OK)
+        return code;
     out->mol_id = PL_NEW(mem, int64_t, n + 1);
     out->value = PL_NEW(mem, float, n * out->n_columns + 1);
-    if (code == PL_OK && (out->mol_id == NULL || out->value == NULL))
-        code = pl_fail(err, PL_ENOMEM, "columns of %lld molecules", (long long)n);
-    for (int64_t i = 0; i < n * out->n_columns && code == PL_OK; i++)
+    if (out->mol_id == NULL || out->value == NULL)
+        return pl_fail(err, PL_ENOMEM, "columns of %lld molecules", (long long)n);
+    for (int64_t i = 0; i < n * out->n_columns; i++)
         out->value[i] = NAN;
-    return code;
+    return PL_OK;
 }
 
 static void row_take(st_column_rows *out, const pl_names *columns, sqlite3_stmt *st)

@@ -36,14 +36,14 @@ pl_code st_conformers_find(st_conformers *c, int64_t unit, int64_t mol_id, const
     pl_code code = unit == c->unit ? PL_OK : load(c, unit, err);
     int32_t lo = 0, hi;
 
-    for (hi = code == PL_OK ? c->n : 0; lo < hi;) { /* the first that is not below */
+    for (hi = c->n; lo < hi;) { /* the first that is not below */
         int32_t mid = lo + (hi - lo) / 2;
         if (c->item[mid].id < mol_id)
             lo = mid + 1;
         else
             hi = mid;
     }
-    *first = code == PL_OK && lo < c->n ? &c->item[lo] : NULL;
+    *first = lo < c->n ? &c->item[lo] : NULL;
     for (*n = 0; *first != NULL && lo + *n < c->n && c->item[lo + *n].id == mol_id;)
         (*n)++;
     return code;

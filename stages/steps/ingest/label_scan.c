@@ -257,13 +257,15 @@ static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const
 
     s->records++;
     pl_arena_reset(scratch);
-    if (r->problem == NULL)
-        code = ch_record_measured(&field, &n, reader, r, scratch, err);
+    if (r->problem != NULL)
+        return PL_OK;
+    code = ch_record_measured(&field, &n, reader, r, scratch, err);
+    if (code != PL_OK)
+        return code;
     for (int i = 0; i < n && s->records < 1000; i++)
         add_field(s, field[i].name);
-    if (r->problem == NULL && code == PL_OK)
-        count_all(s, in, r, field, n);
-    return code;
+    count_all(s, in, r, field, n);
+    return PL_OK;
 }
 
 /* Of two columns of one name the first gives the labels, which may be the wrong one. */
@@ -492,18 +494,18 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
         code = read_input(s, st_input_at(wf, i), err);
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
-    for (int i = 0; i < s->n && code == PL_OK; i++) {
+    if (code != PL_OK)
+        return code;
+    for (int i = 0; i < s->n; i++) {
         judge(s, &s->label[i], at, problems);
         if (s->records > 0 && need->compared == NULL)
             say(s, &s->label[i], out);
     }
-    if (code == PL_OK) {
-        judge_empty(s, at, problems);
-        if (problems->n == before)
-            judge_rare(s, at, problems);
-        say_gaps(s, out);
-    }
-    return code;
+    judge_empty(s, at, problems);
+    if (problems->n == before)
+        judge_rare(s, at, problems);
+    say_gaps(s, out);
+    return PL_OK;
 }
 
 static void others_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems)

@@ -187,9 +187,11 @@ pl_code st_native_build(const st_native *native, ch_device *device, const ch_to_
 {
     pl_code code = PL_OK;
 
-    for (int32_t k = 0; k < n && code == PL_OK && device == NULL; k++)
-        code = build_one(native, &all[k], mem, scratch, err);
-    for (int32_t k = 0; k < n && code == PL_OK && device != NULL; k += BATCH)
-        code = build_batch(native, device, &all[k], n - k < BATCH ? n - k : BATCH, mem, scratch, err);
+    for (int32_t k = 0, some; k < n && code == PL_OK; k += some) {
+        some = n - k < BATCH ? n - k : BATCH;
+        some = device != NULL ? some : 1;
+        code = device != NULL ? build_batch(native, device, &all[k], some, mem, scratch, err)
+                              : build_one(native, &all[k], mem, scratch, err);
+    }
     return code;
 }

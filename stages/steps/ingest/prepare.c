@@ -421,9 +421,11 @@ static pl_code prepare_all(prepare_worker *w, st_prepared_unit *u, pl_arena *mem
             return pl_fail(err, PL_ENOMEM, "no memory for a reason");
     }
     code = ch_worker_prepare_all(w->chem, in, n, &w->state->opts, &known, result, mem, err);
-    for (int32_t k = 0; k < n && code == PL_OK; k++)
+    if (code != PL_OK)
+        return code;
+    for (int32_t k = 0; k < n; k++)
         u->result[at[k]] = result[k];
-    return code;
+    return PL_OK;
 }
 
 static pl_code work(void *worker, pl_unit *unit, pl_error *err)
@@ -455,45 +457,41 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
 }
 
 /* Hydrogens that records with positions lack: ligands without hydrogens, or wrong bond orders. */
-static pl_code say_hydrogens(prepare_state *s)
+static void say_hydrogens(prepare_state *s)
 {
     const st_structures *t = &s->structures;
     const char *built = s->opts.conformer == CH_3D_KEEP ? "" : "; structures were built in place of these positions";
     char some[160] = "";
 
     if (t->n_lacking == 0 || (s->opts.conformer != CH_3D_KEEP && s->opts.conformer != CH_3D_AUTO))
-        return PL_OK;
+        return;
     if (t->n_partly > 0)
         (void)snprintf(some, sizeof some,
                        "; records of these with other hydrogens: %lld (if a record has all, its bond orders or charges are wrong)",
                        (long long)t->n_partly);
-    return pl_event_add(s->env, t->n_partly > 0 ? PL_WARN : PL_INFO,
-                        "records with 3D positions that lack hydrogens: %lld%s; hydrogens added: %lld%s", (long long)t->n_lacking,
-                        built, (long long)t->n_added, some);
+    pl_event_add(s->env, t->n_partly > 0 ? PL_WARN : PL_INFO,
+                 "records with 3D positions that lack hydrogens: %lld%s; hydrogens added: %lld%s", (long long)t->n_lacking, built,
+                 (long long)t->n_added, some);
 }
 
 /* Counts of this run; structures built before a stop are counted in the earlier run. */
-static pl_code say_structures(prepare_state *s)
+static void say_structures(prepare_state *s)
 {
     const st_structures *t = &s->structures;
-    pl_code code = PL_OK;
 
     if (t->n_lost > 0)
-        code = pl_event_add(s->env, PL_WARN,
-                            "%lld %s stereo that is not kept, such as that of an allene: built structures have "
-                            "either form, and undefined_stereo counts it",
-                            (long long)t->n_lost, pl_plural(t->n_lost, "record defines", "records define"));
-    if (code == PL_OK && st_molecules_twists(s->molecules) > 0)
-        code = pl_event_add(s->env, PL_WARN,
-                            "%lld records are duplicates with a biaryl that cannot turn: neither InChIKey nor SMILES tells its two "
-                            "forms (atropisomers) apart, and the molecule has that of its first record",
-                            (long long)st_molecules_twists(s->molecules));
-    if (code == PL_OK)
-        code = say_hydrogens(s);
-    if (code != PL_OK || t->n_built + t->n_known == 0)
-        return code;
-    return pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built,
-                        (long long)t->n_known);
+        pl_event_add(s->env, PL_WARN,
+                     "%lld %s stereo that is not kept, such as that of an allene: built structures have "
+                     "either form, and undefined_stereo counts it",
+                     (long long)t->n_lost, pl_plural(t->n_lost, "record defines", "records define"));
+    if (st_molecules_twists(s->molecules) > 0)
+        pl_event_add(s->env, PL_WARN,
+                     "%lld records are duplicates with a biaryl that cannot turn: neither InChIKey nor SMILES tells its two "
+                     "forms (atropisomers) apart, and the molecule has that of its first record",
+                     (long long)st_molecules_twists(s->molecules));
+    say_hydrogens(s);
+    if (t->n_built + t->n_known > 0)
+        pl_event_add(s->env, PL_INFO, "%lld structures built, %lld from the cache", (long long)t->n_built, (long long)t->n_known);
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -508,7 +506,9 @@ static pl_code finish(void *state, pl_error *err)
         code = pl_db_int(s->env->store->db, &any, err, "SELECT EXISTS(SELECT 1 FROM molecule)");
     if (code == PL_OK && s->env->n_shards == 0)
         code = st_prepare_library_end(s->env, any != 0, err);
-    return code == PL_OK ? say_structures(s) : code;
+    if (code == PL_OK)
+        say_structures(s);
+    return code;
 }
 
 /* Written out for ensembles only, so that keys of single structures in vacuum stay as they were. */

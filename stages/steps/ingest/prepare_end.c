@@ -18,7 +18,7 @@ pl_code st_prepare_fail_empty(const pl_env *env, pl_error *err)
 
     if (code == PL_OK)
         code = pl_db_int(env->store->db, &aside, err, "SELECT count(*) FROM record WHERE status='filtered'");
-    if (code == PL_OK && aside > 0)
+    if (aside > 0)
         return pl_fail(err, PL_EINPUT,
                        "none of the %lld records gave a molecule: %lld were set aside by prepare, the others "
                        "failed; see record.reason and `molsieve failures`",
@@ -76,12 +76,12 @@ pl_code st_prepare_warn_labels(pl_env *env, pl_error *err)
         if (code != PL_OK)
             break;
         if (have == 0)
-            code = pl_event_add(env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
+            pl_event_add(env, PL_WARN, "labels: no molecule has a number in a data field called %s", name[i]);
         else if (have < all)
-            code = pl_event_add(env, PL_INFO,
-                                "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
-                                "text there",
-                                (long long)have, (long long)all, name[i]);
+            pl_event_add(env, PL_INFO,
+                         "labels: %lld of %lld molecules have a number in %s, the others have nothing or "
+                         "text there",
+                         (long long)have, (long long)all, name[i]);
     }
     return code;
 }

@@ -85,6 +85,17 @@ static const char *find_sql(const st_prepare_conf *conf, pl_arena *mem)
         n, n, same);
 }
 
+/* Of a shard: `merge` takes the labels from them. */
+static pl_code measurements_open(st_molecules *m, pl_store *store, pl_error *err)
+{
+    pl_code code = pl_db_exec(store->db, measurement_sql, err);
+
+    if (code == PL_OK)
+        code = pl_sums_add(store->sums, "measurement", err);
+    return code == PL_OK ? pl_db_prepare(store->db, &m->put_measurement, "INSERT OR REPLACE INTO measurement VALUES(?,?,?)", err)
+                         : code;
+}
+
 pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
 {
     st_molecules *m = calloc(1, sizeof *m);
@@ -103,13 +114,7 @@ pl_code st_molecules_open(st_molecules **out, pl_env *env, pl_error *err)
         code = pl_db_prepare(env->store->db, &m->find, find, err);
     for (size_t i = 0; i < sizeof statements / sizeof statements[0] && code == PL_OK; i++)
         code = pl_db_prepare(env->store->db, (sqlite3_stmt **)(void *)((char *)m + statements[i].at), statements[i].sql, err);
-    if (code == PL_OK && env->n_shards > 0)
-        code = pl_db_exec(env->store->db, measurement_sql, err);
-    if (code == PL_OK && env->n_shards > 0)
-        code = pl_sums_add(env->store->sums, "measurement", err);
-    if (code == PL_OK && env->n_shards > 0)
-        code = pl_db_prepare(env->store->db, &m->put_measurement, "INSERT OR REPLACE INTO measurement VALUES(?,?,?)", err);
-    return code;
+    return code == PL_OK && env->n_shards > 0 ? measurements_open(m, env->store, err) : code;
 }
 
 void st_molecules_close(st_molecules *m)
@@ -207,7 +212,7 @@ static pl_code make_room(st_molecules *m, const char *name, const char *unit, in
                              "EXISTS(SELECT 1 FROM label WHERE property_id=p.property_id)",
                              name, unit);
 
-    if (code == PL_OK && other != 0 && unit[0] != '\0')
+    if (other != 0 && unit[0] != '\0')
         code = pl_db_execf(db, err,
                            "UPDATE property SET name=name||' ('||coalesce(nullif(unit,''),'model')||')' WHERE property_id=%lld;"
                            "UPDATE property SET name=%Q WHERE name='%q (%q)'",
@@ -333,6 +338,14 @@ static pl_code store_measurement(st_molecules *m, int64_t record_id, int64_t pro
     return pl_db_run(m->put_measurement, err);
 }
 
+/* Of one record, as the label of its molecule. */
+static pl_code store_value(st_molecules *m, int64_t mol_id, int64_t record_id, int64_t prop, double x, pl_error *err)
+{
+    pl_code code = store_label(m, mol_id, prop, x, err);
+
+    return code == PL_OK ? store_measurement(m, record_id, prop, x, err) : code;
+}
+
 static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r, pl_error *err)
 {
     const st_prepare_conf *c = m->conf;
@@ -344,9 +357,7 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
         int64_t id;
         code = property_id(m, r->field[i].name, r, &id, err);
         if (code == PL_OK && id != 0)
-            code = store_label(m, mol_id, id, r->field[i].value, err);
-        if (code == PL_OK && id != 0)
-            code = store_measurement(m, r->id, id, r->field[i].value, err);
+            code = store_value(m, mol_id, r->id, id, r->field[i].value, err);
     }
     return code;
 }
@@ -376,7 +387,7 @@ static pl_code find_molecule(st_molecules *m, const st_record *r, const ch_prepa
     (void)sqlite3_reset(m->find);
     if (differs)
         *drawn = pl_sprintf(mem, ST_DRAWN_REASON "%s", p->smiles);
-    return code == PL_OK && differs && *drawn == NULL ? pl_fail(err, PL_ENOMEM, "no memory for a reason") : code;
+    return differs && *drawn == NULL ? pl_fail(err, PL_ENOMEM, "no memory for a reason") : code;
 }
 
 static pl_code store_molecule(st_molecules *m, int64_t id, const ch_prepared *p, int64_t unit, pl_error *err)
@@ -420,6 +431,13 @@ static pl_code store_print(st_molecules *m, int64_t id, const st_print *print, p
     bind_text(m->put_print, 2, print->scaffold);
     (void)sqlite3_bind_blob(m->put_print, 3, print->bits, sizeof print->bits, SQLITE_STATIC);
     return pl_db_run(m->put_print, err);
+}
+
+static pl_code store_fresh(st_molecules *m, int64_t id, const ch_prepared *p, const st_print *print, int64_t unit, pl_error *err)
+{
+    pl_code code = store_molecule(m, id, p, unit, err);
+
+    return code == PL_OK ? store_print(m, id, print, err) : code;
 }
 
 static pl_code set_record(st_molecules *m, int64_t id, const char *status, int64_t mol_id, const char *reason, pl_error *err)
@@ -472,15 +490,15 @@ static pl_code store_good(st_molecules *m, int32_t i, pl_unit *unit, bool *fresh
     pl_code code = find_molecule(m, r, p, &mol_id, &drawn, unit->mem, err);
 
     *fresh = mol_id == 0;
-    if (code == PL_OK && !*fresh)
-        code = has_twist(&twist, p, err);
-    m->n_twists += twist;
-    if (code == PL_OK && *fresh) {
+    if (code != PL_OK)
+        return code;
+    if (*fresh) {
         mol_id = r->id;
-        code = store_molecule(m, mol_id, p, unit->index, err);
+        code = store_fresh(m, mol_id, p, &u->print[i], unit->index, err);
+    } else {
+        code = has_twist(&twist, p, err);
     }
-    if (code == PL_OK && *fresh)
-        code = store_print(m, mol_id, &u->print[i], err);
+    m->n_twists += twist;
     if (code == PL_OK)
         code = set_record(m, r->id, *fresh ? "ok" : "duplicate", mol_id, drawn, err);
     return code == PL_OK ? store_labels(m, mol_id, r, err) : code;
@@ -551,8 +569,10 @@ pl_code st_drawings_warn(pl_env *env, pl_error *err)
     pl_code code = st_drawings_text(env->store, text, err);
 
     if (text[0] != '\0')
-        code = pl_event_add(env, PL_WARN, "%s", text);
+        pl_event_add(env, PL_WARN, "%s", text);
     if (code == PL_OK)
         code = st_axes_text(env->store, axes, err);
-    return axes[0] != '\0' ? pl_event_add(env, PL_WARN, "%s", axes) : code;
+    if (axes[0] != '\0')
+        pl_event_add(env, PL_WARN, "%s", axes);
+    return code;
 }

@@ -76,6 +76,8 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     pl_code code = st_sizes_get(&sizes, wf, NULL, err);
 
     (void)store;
+    if (code != PL_OK)
+        return code;
     for (int32_t i = 0; i < wf->inputs.n; i++)
         bytes += stat(st_input_at(wf, i)->path, &st) == 0 ? (double)st.st_size : 0;
     out->guessed = true;
@@ -86,7 +88,7 @@ static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *st
     out->seconds = bytes / 20e6;
     out->note = pl_sprintf(mem, "%d input file%s; what is not yet read is guessed from the first records", (int)wf->inputs.n,
                            wf->inputs.n == 1 ? "" : "s");
-    return code == PL_OK && out->note == NULL ? pl_fail(err, PL_ENOMEM, "the estimate") : code;
+    return out->note != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the estimate");
 }
 
 /* Small units, for many workers: building a structure takes longer than the rest of a record. */
@@ -397,13 +399,12 @@ static void bind_text(sqlite3_stmt *st, int i, const char *text)
 }
 
 /* A table without a row of names would lose its first molecule without a message. */
-static pl_code warn_guessed(read_state *s, const char *path, const char *column)
+static void warn_guessed(read_state *s, const char *path, const char *column)
 {
-    return column == NULL ? PL_OK
-                          : pl_event_add(s->env, PL_WARN,
-                                         "%s: no column has the name smiles; the first column, \"%.60s\", is used, and "
-                                         "the first row is read as names",
-                                         path, column);
+    if (column != NULL)
+        pl_event_add(s->env, PL_WARN,
+                     "%s: no column has the name smiles; the first column, \"%.60s\", is used, and the first row is read as names",
+                     path, column);
 }
 
 /* Rows of input_file up to and including `file`; files without records get theirs too. */
@@ -428,11 +429,12 @@ static pl_code store_files(read_state *s, int32_t file, pl_error *err)
             bind_text(s->put_file, 5, ch_reader_format(reader));
             code = pl_db_run(s->put_file, err);
         }
-        if (code == PL_OK)
-            code = warn_guessed(s, in->path, ch_reader_guessed(reader));
-        if (code == PL_OK && st_input_repeats(reader) != NULL)
-            code = pl_event_add(s->env, PL_WARN, "%s: several columns are called \"%.60s\"; the first is read", in->path,
-                                st_input_repeats(reader));
+        if (code == PL_OK) {
+            warn_guessed(s, in->path, ch_reader_guessed(reader));
+            if (st_input_repeats(reader) != NULL)
+                pl_event_add(s->env, PL_WARN, "%s: several columns are called \"%.60s\"; the first is read", in->path,
+                             st_input_repeats(reader));
+        }
         ch_reader_close(reader);
         s->files_stored++;
     }
@@ -446,22 +448,20 @@ static pl_code store_failure(read_state *s, const item *it, pl_error *err)
 }
 
 /* Each kind is reported once per run: such files have many of them. */
-static pl_code warn_texts(read_state *s, const item *it)
+static void warn_texts(read_state *s, const item *it)
 {
     static const char *const words[ST_TEXTS] = {
         [ST_TEXT_COMMA] =
             "a number with a decimal comma is read as text, not as a label, here and in later records; write 1.5 for 1,5",
         [ST_TEXT_LIMIT] = "a limit is not a measured value and gives no label, here and in later records; check counts them",
     };
-    pl_code code = PL_OK;
 
-    for (int k = 0; k < ST_TEXT_OTHER && code == PL_OK; k++)
+    for (int k = 0; k < ST_TEXT_OTHER; k++)
         if (it->told[k] != NULL && !s->was_told[k]) {
             s->was_told[k] = true;
-            code = pl_event_add(s->env, PL_WARN, "%s:%lld: %s: %s", st_input_at(s->env->wf, it->file)->path, (long long)it->line,
-                                it->told[k], words[k]);
+            pl_event_add(s->env, PL_WARN, "%s:%lld: %s: %s", st_input_at(s->env->wf, it->file)->path, (long long)it->line,
+                         it->told[k], words[k]);
         }
-    return code;
 }
 
 static pl_code store_item(read_state *s, const item *it, pl_error *err)
@@ -482,7 +482,9 @@ static pl_code store_item(read_state *s, const item *it, pl_error *err)
     code = pl_db_run(st, err);
     if (code == PL_OK && it->problem != NULL)
         code = store_failure(s, it, err);
-    return code == PL_OK ? warn_texts(s, it) : code;
+    if (code == PL_OK)
+        warn_texts(s, it);
+    return code;
 }
 
 static pl_code commit(void *state, pl_unit *unit, pl_error *err)
@@ -515,7 +517,7 @@ static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
     pl_code code = pl_db_prepare(s->env->store->db, &st, sql, err);
 
     while (pl_db_next(st, &code, err))
-        code = pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
+        pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
     (void)sqlite3_finalize(st);
     return code;
 }

@@ -38,9 +38,11 @@ pl_code st_seen_whole(const pl_env *env, int32_t file, ch_reader *reader, int64_
     char was[65], now[65];
     pl_code code = ch_reader_hash(reader, true, bytes, now, err);
 
-    if (code == PL_OK && !st_seen_key(env->step, file, was))
-        code = pl_fail(err, PL_ENOMEM, "no memory for the key of read");
-    return code == PL_OK && strcmp(was, now) != 0 ? st_seen_changed(env, file, err) : code;
+    if (code != PL_OK)
+        return code;
+    if (!st_seen_key(env->step, file, was))
+        return pl_fail(err, PL_ENOMEM, "no memory for the key of read");
+    return strcmp(was, now) != 0 ? st_seen_changed(env, file, err) : PL_OK;
 }
 
 pl_code st_seen_format(const pl_env *env, int32_t file, const ch_reader *reader, pl_error *err)
@@ -129,12 +131,14 @@ pl_code st_seen_count(const pl_env *env, const st_found *found, pl_error *err)
     if (code == PL_OK)
         code = pl_db_int(env->store->db, &in_units, err, "SELECT sum(n_ok+n_failed) FROM unit WHERE stage_id=%lld",
                          (long long)env->stage_id);
-    for (int32_t i = 0; i < env->wf->inputs.n && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (int32_t i = 0; i < env->wf->inputs.n; i++)
         all += n[i];
-    if (code == PL_OK && all != in_units)
-        code = pl_fail(err, PL_EDATA, "%lld records are stored, but the units of read count %lld; run again with --from read",
+    if (all != in_units)
+        return pl_fail(err, PL_EDATA, "%lld records are stored, but the units of read count %lld; run again with --from read",
                        (long long)all, (long long)in_units);
-    return code == PL_OK ? put_counts(env, n, found, err) : code;
+    return put_counts(env, n, found, err);
 }
 
 /* ---- before a stage goes on ---- */
@@ -198,5 +202,5 @@ pl_code st_read_doubt(const pl_workflow *wf, const pl_step *step, pl_store *stor
     }
     (void)sqlite3_finalize(st);
     seen.bytes = bytes;
-    return code == PL_OK && n_units > 0 ? compare(wf, &seen, why, mem, err) : code;
+    return n_units > 0 ? compare(wf, &seen, why, mem, err) : code;
 }

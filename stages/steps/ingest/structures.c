@@ -101,7 +101,7 @@ pl_code st_structure_find(void *ctx, const char *built_from, bool *found, ch_pre
     *found = false;
     key_of(s, built_from, key);
     code = pl_cache_get(s->store, key, &data, mem, err);
-    return code == PL_OK && data.data != NULL ? unpack(s, data, found, out, mem, err) : code;
+    return data.data != NULL ? unpack(s, data, found, out, mem, err) : code;
 }
 
 static bool is_kept(const ch_prepared *p)

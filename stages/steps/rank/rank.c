@@ -452,23 +452,20 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
 }
 
 /* "100 ranked of 3,210 candidates, 512 left out as too similar to better ones" */
-static pl_code say(const st_ranking *s, pl_error *err)
+static void say(const st_ranking *s)
 {
     char hits[32], all[32], passed[32];
     pl_text funnel = { 0 };
-    pl_code code;
 
-    (void)err;
     st_rank_funnel_say(&funnel, s);
     (void)pl_count_str(s->n_passed, passed);
     if (s->n_candidates == 0)
-        code = pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty%s", pl_text_str(&funnel));
+        pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty%s", pl_text_str(&funnel));
     else
-        code = pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s%s", pl_count_str(s->n_hits, hits),
-                            pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "", is_diverse(s->conf) ? passed : "",
-                            is_diverse(s->conf) ? " left out as too similar to better ones" : "", pl_text_str(&funnel));
+        pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s%s", pl_count_str(s->n_hits, hits),
+                     pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "", is_diverse(s->conf) ? passed : "",
+                     is_diverse(s->conf) ? " left out as too similar to better ones" : "", pl_text_str(&funnel));
     pl_text_free(&funnel);
-    return code;
 }
 
 static pl_code finish(void *state, pl_error *err)
@@ -489,7 +486,9 @@ static pl_code finish(void *state, pl_error *err)
         code = st_rank_funnel_put(s, err);
     if (code == PL_OK && s->retrieval != NULL)
         code = st_retrieval_put(s->retrieval, s->env, s->conf->actives, err);
-    return code == PL_OK ? say(s, err) : code;
+    if (code == PL_OK)
+        say(s);
+    return code;
 }
 
 /* Labels that came later tell who is active. */

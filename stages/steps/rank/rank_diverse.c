@@ -70,11 +70,11 @@ static pl_code make_feature(diverse *d, const place *p, pl_error *err)
     const ch_mol *mol = NULL;
     pl_code code = st_conformer_find(&d->structures, p->unit, p->mol_id, &mol, err);
 
-    if (code == PL_OK && mol == NULL)
-        code = pl_fail(err, PL_EDATA, "%s lacks the structure of molecule %lld, of unit %lld: run with --from prepare",
-                       d->s->env->store->features_path, (long long)p->mol_id, (long long)p->unit);
     if (code != PL_OK)
         return code;
+    if (mol == NULL)
+        return pl_fail(err, PL_EDATA, "%s lacks the structure of molecule %lld, of unit %lld: run with --from prepare",
+                       d->s->env->store->features_path, (long long)p->mol_id, (long long)p->unit);
     pl_arena_reset(d->mem);
     if (d->s->conf->diverse_by == ST_DIVERSE_SCAFFOLD)
         return ch_scaffold(&f->scaffold, mol, false, d->mem, err);
@@ -195,25 +195,32 @@ static pl_code take(diverse *d, const st_candidate *c, const feature *f, int64_t
     return PL_OK;
 }
 
+/* A hit, or one more of a cluster that is full. */
+static pl_code place_one(diverse *d, const st_candidate *c, const feature *f, pl_error *err)
+{
+    int64_t first;
+    bool passed;
+    pl_code code = PL_OK;
+
+    if (d->s->conf->diverse_by == ST_DIVERSE_SCAFFOLD)
+        code = place_by_scaffold(d, f, &first, &passed, err);
+    else
+        place_by_similarity(d, f, &first, &passed);
+    if (code != PL_OK)
+        return code;
+    if (!passed)
+        return take(d, c, f, first, err);
+    d->s->cluster[first].n_similar++;
+    d->s->n_passed++;
+    return PL_OK;
+}
+
 static pl_code walk(diverse *d, const st_candidate *c, int32_t n, pl_error *err)
 {
     pl_code code = make_features(d, c, n, err);
 
-    for (int32_t i = 0; i < n && code == PL_OK && d->s->n_hits < d->s->conf->top; i++) {
-        int64_t first;
-        bool passed;
-        if (d->s->conf->diverse_by == ST_DIVERSE_SCAFFOLD)
-            code = place_by_scaffold(d, &d->feature[i], &first, &passed, err);
-        else
-            place_by_similarity(d, &d->feature[i], &first, &passed);
-        if (code == PL_OK && passed)
-            d->s->cluster[first].n_similar++;
-        d->s->n_passed += code == PL_OK && passed;
-        if (code == PL_OK && !passed)
-            code = take(d, &c[i], &d->feature[i], first, err);
-        if (code == PL_OK && *d->s->env->stop)
-            code = pl_fail(err, PL_ESTOP, "stopped while ranking");
-    }
+    for (int32_t i = 0; code == PL_OK && i < n && d->s->n_hits < d->s->conf->top; i++)
+        code = *d->s->env->stop ? pl_fail(err, PL_ESTOP, "stopped while ranking") : place_one(d, &c[i], &d->feature[i], err);
     return code;
 }
 
@@ -243,14 +250,15 @@ static void share_counts(st_ranking *s)
 static pl_code open_diverse(diverse *d, pl_error *err)
 {
     const pl_step *prepare = pl_workflow_step(d->s->env->wf, "prepare");
-    pl_code code = prepare != NULL ? st_conformers_open(&d->structures, d->s->env->store, prepare->key, err)
-                                   : pl_fail(err, PL_EBUG, "no stage prepare");
+    pl_code code;
 
     d->mem = pl_arena_new(1 << 16);
     d->place = calloc(CHUNK_MAX, sizeof *d->place);
     d->feature = calloc(CHUNK_MAX, sizeof *d->feature);
-    if (code == PL_OK && (d->mem == NULL || d->place == NULL || d->feature == NULL))
-        code = pl_fail(err, PL_ENOMEM, "no memory for a diverse ranking");
+    if (d->mem == NULL || d->place == NULL || d->feature == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for a diverse ranking");
+    code = prepare != NULL ? st_conformers_open(&d->structures, d->s->env->store, prepare->key, err)
+                           : pl_fail(err, PL_EBUG, "no stage prepare");
     return code == PL_OK ? pl_db_prepare(d->s->env->store->db, &d->unit, "SELECT unit FROM molecule WHERE mol_id=?", err) : code;
 }
 

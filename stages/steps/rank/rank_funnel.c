@@ -77,18 +77,26 @@ pl_code st_rank_count(st_ranking *s, pl_error *err)
     return code;
 }
 
+/* Puts the next row if *code is PL_OK, and stores what came of it there. */
+static void count_put(const st_ranking *s, int *step, const char *what, int64_t n, pl_code *code, pl_error *err)
+{
+    if (*code == PL_OK)
+        *code = pl_metric_add(s->env, ++*step, 0, "funnel", what, (double)n, err);
+}
+
 pl_code st_rank_funnel_put(st_ranking *s, pl_error *err)
 {
-    int step = 1;
-    pl_code code = pl_metric_add(s->env, step++, 0, "funnel", "molecules", (double)s->n_molecules, err);
+    int step = 0;
+    pl_code code = PL_OK;
 
-    for (int i = 0; i < ST_RULES && code == PL_OK; i++)
+    count_put(s, &step, "molecules", s->n_molecules, &code, err);
+    for (int i = 0; i < ST_RULES; i++)
         if (s->rule[i].len > 0)
-            code = pl_metric_add(s->env, step++, 0, "funnel", words[i], (double)s->n_left[i], err);
-    if (code == PL_OK && s->conf->diverse_by != ST_DIVERSE_NONE)
-        code = pl_metric_add(s->env, step++, 0, "funnel", "are not too similar to better ones",
-                             (double)(s->n_candidates - s->n_passed), err);
-    return code == PL_OK ? pl_metric_add(s->env, step, 0, "funnel", "are ranked", (double)s->n_hits, err) : code;
+            count_put(s, &step, words[i], s->n_left[i], &code, err);
+    if (s->conf->diverse_by != ST_DIVERSE_NONE)
+        count_put(s, &step, "are not too similar to better ones", s->n_candidates - s->n_passed, &code, err);
+    count_put(s, &step, "are ranked", s->n_hits, &code, err);
+    return code;
 }
 
 /* "; of 400 molecules 395 have all values that are asked for, 298 satisfy where". */

@@ -60,20 +60,22 @@ static void add_order(st_ranking *s, int i, const char *value)
     pl_text_addf(&s->order, "%s v%d%s", i ? "," : " ORDER BY", i, s->term[i]->goal == ST_MINIMISE ? "" : " DESC");
 }
 
-/* A value that no score has would give an empty ranking, and no reason. */
-static pl_code check_told(st_ranking *s, const st_objective *o, int64_t id, const char *column, const char *asked, pl_error *err)
+/* A value that no score has would give an empty ranking, and no reason. Asks if *code is PL_OK, and stores what came of it there. */
+static void check_told(st_ranking *s, const st_objective *o, int64_t id, const char *column, const char *asked, pl_code *code,
+                       pl_error *err)
 {
-    int64_t any = 0;
-    pl_code code = pl_db_int(s->env->store->db, &any, err,
-                             "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND %s IS NOT NULL)", (long long)id, column);
+    int64_t any = 1;
 
-    if (code == PL_OK && !any)
-        code = pl_fail(err, PL_ECONFIG,
-                       strcmp(column, "stdev") == 0
-                           ? "%s: no score of %s has %s: fewer than two models predict it in its unit"
-                           : "%s: no score of %s has %s: the model file was written without it; train it again (--from train)",
-                       asked, o->property, column);
-    return code;
+    if (*code == PL_OK)
+        *code = pl_db_int(s->env->store->db, &any, err,
+                          "SELECT EXISTS(SELECT 1 FROM score WHERE property_id=%lld AND %s IS NOT NULL)", (long long)id, column);
+    if (*code != PL_OK || any != 0)
+        return;
+    *code = pl_fail(err, PL_ECONFIG,
+                    strcmp(column, "stdev") == 0
+                        ? "%s: no score of %s has %s: fewer than two models predict it in its unit"
+                        : "%s: no score of %s has %s: the model file was written without it; train it again (--from train)",
+                    asked, o->property, column);
 }
 
 /* Whether the scores of property `id` have what the objective and the settings ask for. */
@@ -83,11 +85,11 @@ static pl_code check_scores(st_ranking *s, int i, int64_t id, pl_error *err)
     pl_code code = PL_OK;
 
     if (o->similarity_at_least > 0)
-        code = check_told(s, o, id, "similarity", "similarity_at_least", err);
-    if (code == PL_OK && s->use[i].factor != 0)
-        code = check_told(s, o, id, s->use[i].column, "use", err);
-    if (code == PL_OK && s->conf->domain == ST_DOMAIN_INSIDE)
-        code = check_told(s, o, id, "domain", "domain", err);
+        check_told(s, o, id, "similarity", "similarity_at_least", &code, err);
+    if (s->use[i].factor != 0)
+        check_told(s, o, id, s->use[i].column, "use", &code, err);
+    if (s->conf->domain == ST_DOMAIN_INSIDE)
+        check_told(s, o, id, "domain", "domain", &code, err);
     return code;
 }
 
@@ -148,7 +150,7 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
 
     if (code == PL_OK && id == 0 && column == NULL)
         return fail_unknown(s, property, err);
-    if (code == PL_OK && id != 0)
+    if (id != 0)
         code = check_scores(s, i, id, err);
     if (code != PL_OK)
         return code;
@@ -381,10 +383,10 @@ static pl_code collect_labelled(st_ranking *s, pl_error *err)
         code = prepare_for(s, label, &st, err);
     while (pl_db_next(st, &code, err)) {
         double value = value_of(s, st);
-        if (isfinite(value))
-            code = st_retrieval_label(s->retrieval, value, sqlite3_column_double(st, sqlite3_column_count(st) - 1), err);
-        if (code == PL_OK && *s->env->stop)
+        if (*s->env->stop)
             code = pl_fail(err, PL_ESTOP, "stopped while ranking");
+        else if (isfinite(value))
+            code = st_retrieval_label(s->retrieval, value, sqlite3_column_double(st, sqlite3_column_count(st) - 1), err);
     }
     (void)sqlite3_finalize(st);
     return code;

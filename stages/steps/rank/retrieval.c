@@ -141,45 +141,47 @@ static nn_tie *ties_of(const st_retrieval *r)
     return tie;
 }
 
-static pl_code row(pl_env *env, int64_t at, const char *name, double value, pl_error *err)
+/* Puts a row if *code is PL_OK, and stores what came of it there. */
+static void row(pl_env *env, int64_t at, const char *name, double value, pl_code *code, pl_error *err)
 {
-    return pl_metric_add(env, at, 0, "ranking", name, value, err);
+    if (*code == PL_OK)
+        *code = pl_metric_add(env, at, 0, "ranking", name, value, err);
 }
 
-static pl_code put_curve(const st_retrieval *r, const nn_tie *tie, int64_t actives, pl_env *env, pl_error *err)
+static void put_curve(const st_retrieval *r, const nn_tie *tie, int64_t actives, pl_env *env, pl_code *code, pl_error *err)
 {
     int64_t every = (r->n + POINTS_MAX - 1) / POINTS_MAX, found = 0;
-    pl_code code = row(env, 0, "found", 0, err);
 
-    for (int64_t i = 0; i < r->n && code == PL_OK; i++) {
+    row(env, 0, "found", 0, code, err);
+    for (int64_t i = 0; i < r->n; i++) {
         found += tie[i].actives;
         if (i % every == 0 || i == r->n - 1)
-            code = row(env, tie[i].above + tie[i].n, "found", (double)found / (double)actives, err);
+            row(env, tie[i].above + tie[i].n, "found", (double)found / (double)actives, code, err);
     }
-    return code == PL_OK ? row(env, r->n_candidates, "found", 1, err) : code;
+    row(env, r->n_candidates, "found", 1, code, err);
 }
 
 static pl_code put_all(const st_retrieval *r, const nn_tie *tie, pl_env *env, const char *label, pl_error *err)
 {
     const nn_enrichment e = nn_enrichment_of(tie, r->n, r->n_candidates);
-    pl_code code;
+    pl_code code = PL_OK;
 
-    if (isnan(e.roc_auc))
-        return pl_event_add(env, PL_WARN, "actives: of %lld candidates %lld have %s = 1; enrichment needs actives and others",
-                            (long long)r->n_candidates, (long long)e.actives, label);
-    code = row(env, 0, "candidates", (double)r->n_candidates, err);
+    if (isnan(e.roc_auc)) {
+        pl_event_add(env, PL_WARN, "actives: of %lld candidates %lld have %s = 1; enrichment needs actives and others",
+                     (long long)r->n_candidates, (long long)e.actives, label);
+        return PL_OK;
+    }
+    row(env, 0, "candidates", (double)r->n_candidates, &code, err);
+    row(env, 0, "unlabelled", (double)(r->n_candidates - r->n_labelled), &code, err);
+    for (int k = 0; k < NN_ENRICHMENTS; k++)
+        row(env, 0, nn_enrichment_name(k), nn_enrichment_value(&e, k), &code, err);
+    put_curve(r, tie, e.actives, env, &code, err);
     if (code == PL_OK)
-        code = row(env, 0, "unlabelled", (double)(r->n_candidates - r->n_labelled), err);
-    for (int k = 0; k < NN_ENRICHMENTS && code == PL_OK; k++)
-        code = row(env, 0, nn_enrichment_name(k), nn_enrichment_value(&e, k), err);
-    if (code == PL_OK)
-        code = put_curve(r, tie, e.actives, env, err);
-    return code != PL_OK ? code
-                         : pl_event_add(env, PL_INFO,
-                                        "actives: %lld of %lld candidates have %s = 1; ROC-AUC %.4g, EF 1 %% %.4g "
-                                        "of at most %.4g, EF 5 %% %.4g of %.4g, BEDROC %.4g",
-                                        (long long)e.actives, (long long)e.n, label, e.roc_auc, e.ef1, e.ef1_max, e.ef5, e.ef5_max,
-                                        e.bedroc20);
+        pl_event_add(env, PL_INFO,
+                     "actives: %lld of %lld candidates have %s = 1; ROC-AUC %.4g, EF 1 %% %.4g "
+                     "of at most %.4g, EF 5 %% %.4g of %.4g, BEDROC %.4g",
+                     (long long)e.actives, (long long)e.n, label, e.roc_auc, e.ef1, e.ef1_max, e.ef5, e.ef5_max, e.bedroc20);
+    return code;
 }
 
 pl_code st_retrieval_put(const st_retrieval *r, pl_env *env, const char *label, pl_error *err)

@@ -220,7 +220,7 @@ static pl_code add_sometimes(sqlite3 *db, pl_text *sql, pl_error *err)
         if (has)
             add_column(sql, &sometimes[i].c);
     }
-    if (code == PL_OK && searched)
+    if (searched)
         add_column(sql, &alerts);
     return code;
 }

@@ -303,11 +303,9 @@ static pl_code finish(void *state, pl_error *err)
     pl_code code = s->wanted[CSV] ? write_csv(s, s->name, err) : PL_OK;
 
     while (pl_db_next(s->hits, &code, err)) {
-        code = write_row(s, err);
+        code = *s->env->stop ? pl_fail(err, PL_ESTOP, "stopped while writing the hits") : write_row(s, err);
         if (++n % PROGRESS_EVERY == 0)
             pl_progress_set(s->env->progress, n, -1, NULL);
-        if (code == PL_OK && *s->env->stop)
-            code = pl_fail(err, PL_ESTOP, "stopped while writing the hits");
     }
     if (code == PL_OK)
         code = pl_store_held(s->env->store, err);

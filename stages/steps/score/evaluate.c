@@ -235,12 +235,14 @@ static pl_code data_open(evaluate_state *s, pl_error *err)
 
     for (int64_t k = 0; k < s->n_members && code == PL_OK; k++)
         code = st_dataset_ready(&s->d, s->member[k].m, err);
-    if (code == PL_OK && s->member->m->classifies)
+    if (code != PL_OK)
+        return code;
+    if (s->member->m->classifies)
         st_dataset_decided(&s->d);
-    if (code == PL_OK)
-        code = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->member->m->inputs, err);
-    if (code == PL_OK && (s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets)) == NULL)
-        code = pl_fail(err, PL_ENOMEM, "baselines");
+    s->base = PL_NEW(s->d.mem, st_baselines, s->d.n_targets);
+    if (s->base == NULL)
+        return pl_fail(err, PL_ENOMEM, "baselines");
+    code = st_samples_open(&s->train, &s->d, ST_TRAIN, &s->member->m->inputs, err);
     return code != PL_OK ? code : st_baselines_fit_all(s->base, &s->train, err);
 }
 
@@ -381,7 +383,7 @@ static pl_code together_find(evaluate_state *s, pl_error *err)
     const st_judge judge = judge_of(s, s->member);
     pl_code code = PL_OK;
 
-    for (int p = 0; p < ST_PARTS && code == PL_OK && s->n_members > 1; p++) {
+    for (int p = 0; code == PL_OK && p < ST_PARTS && s->n_members > 1; p++) {
         const st_errors *each[ST_MEMBERS_MAX];
         for (int64_t k = 0; k < s->n_members; k++)
             each[k] = s->member[k].e[p];

@@ -97,9 +97,9 @@ static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
                        "..}]",
                        label, unit, j->name, t->name, t->unit[0] ? t->unit : "no unit", t->name);
     if (factor == 0 && !unit[0] && t->unit[0])
-        return pl_event_add(s->env, PL_WARN,
-                            "label %s has no unit; it is compared with %s of model %s as %s (prepare: properties says the unit)",
-                            label, t->name, j->name, t->unit);
+        pl_event_add(s->env, PL_WARN,
+                     "label %s has no unit; it is compared with %s of model %s as %s (prepare: properties says the unit)", label,
+                     t->name, j->name, t->unit);
     if (j->m->classifies) {
         int64_t undecided;
         code = st_classes_check(s->env, label, &undecided, err);
@@ -121,17 +121,19 @@ static pl_code labels_find(models_state *s, judged *j, pl_error *err)
         code = label_find(s, j, k, err);
         there += j->label[k].name != NULL;
     }
-    if (code == PL_OK && !there)
+    if (code != PL_OK)
+        return code;
+    if (there == 0)
         return pl_fail(
             err, PL_ECONFIG,
             "evaluate: no molecule has a label called %s, which model %s predicts; there are: %s; name another with targets: "
             "[{name: %s, column: ..}]",
             j->m->target->name, j->name, st_labels_stored(s->env->store, s->env->mem), j->m->target->name);
-    for (int32_t k = 0; k < n && code == PL_OK; k++)
+    for (int32_t k = 0; k < n; k++)
         if (j->label[k].name == NULL)
-            code = pl_event_add(s->env, PL_WARN, "no molecule has a label called %s: that target of model %s is not evaluated",
-                                j->m->target[k].name, j->name);
-    return code;
+            pl_event_add(s->env, PL_WARN, "no molecule has a label called %s: that target of model %s is not evaluated",
+                         j->m->target[k].name, j->name);
+    return PL_OK;
 }
 
 static const nn_target *target_of(const nn_model_file *m, const char *name)
@@ -198,11 +200,11 @@ static pl_code parts_find(const models_state *s, judged *j, pl_error *err)
 }
 
 /* Validation molecules that the file does not list count as new ones. */
-static pl_code seen_warn(const models_state *s, const judged *j)
+static void seen_warn(const models_state *s, const judged *j)
 {
     if (j->m->seen.known && j->m->seen.all)
-        return PL_OK;
-    return pl_event_add(
+        return;
+    pl_event_add(
         s->env, PL_WARN,
         "the file of model %s lists %s of its validation molecules%s: labelled ones among the others count as new, and errors%s "
         "are too small; give only molecules that the model has never met, or train it again",
@@ -272,17 +274,20 @@ static pl_code warn(models_state *s, const judged *j, pl_error *err)
 
     if (has_interval_of_others(j->m) && count_of(j, ST_NEW) > 0)
         code = calibrating_count(&again, s, all, err);
-    if (code == PL_OK && again)
-        code = pl_event_add(s->env, PL_WARN,
-                            "model %s was calibrated on one of the input files: its coverage on these molecules is no "
-                            "independent test",
-                            j->name);
-    if (code == PL_OK && trained > j->m->domain.n)
-        code = pl_event_add(s->env, PL_WARN,
-                            "the file of model %s lists %d of its %lld training molecules: others of them may be in the part new",
-                            j->name, (int)j->m->domain.n, trained);
     json_decref(all);
-    return code == PL_OK ? seen_warn(s, j) : code;
+    if (code != PL_OK)
+        return code;
+    if (again > 0)
+        pl_event_add(s->env, PL_WARN,
+                     "model %s was calibrated on one of the input files: its coverage on these molecules is no "
+                     "independent test",
+                     j->name);
+    if (trained > j->m->domain.n)
+        pl_event_add(s->env, PL_WARN,
+                     "the file of model %s lists %d of its %lld training molecules: others of them may be in the part new", j->name,
+                     (int)j->m->domain.n, trained);
+    seen_warn(s, j);
+    return PL_OK;
 }
 
 /* ---- errors -------------------------------------------------------------- */
@@ -341,7 +346,7 @@ static pl_code domains_find(models_state *s, judged *j, pl_error *err)
     pl_code code = PL_OK;
 
     for (int p = 0; p < ST_PARTS; p++)
-        for (int32_t k = 0; k < j->d.n_targets && code == PL_OK && j->e[p] != NULL; k++)
+        for (int32_t k = 0; code == PL_OK && k < j->d.n_targets && j->e[p] != NULL; k++)
             code = st_errors_domain(&j->e[p][k], k, s->env, &j->d, m, err);
     return code;
 }
@@ -352,7 +357,7 @@ static pl_code judge_one(models_state *s, judged *j, pl_error *err)
     pl_code code = labels_find(s, j, err);
 
     if (code == PL_OK)
-        code = st_model_form_check(s->env, j->m);
+        st_model_form_check(s->env, j->m);
     if (code == PL_OK)
         code = st_dataset_open_all(&j->d, s->env, j->label, j->m->conf.outputs, err);
     if (code == PL_OK)
@@ -435,19 +440,16 @@ static pl_code units_put(models_state *s, pl_error *err)
 }
 
 /* Logs, outside of the transaction, how many molecules each part has. */
-static pl_code counts_tell(const models_state *s)
+static void counts_tell(const models_state *s)
 {
-    pl_code code = PL_OK;
-
-    for (int i = 0; i < s->n && code == PL_OK; i++) {
+    for (int i = 0; i < s->n; i++) {
         const judged *j = &s->one[i];
-        code = pl_event_add(s->env, count_of(j, ST_NEW) || s->conf->calibrate ? PL_INFO : PL_WARN,
-                            "model %s: %lld labelled molecules, %lld of them in its training, %lld in its validation, %lld for "
-                            "calibration, %lld new",
-                            j->name, (long long)j->d.n, (long long)count_of(j, ST_TRAIN), (long long)count_of(j, ST_VALID),
-                            (long long)count_of(j, ST_CALIBRATION), (long long)count_of(j, ST_NEW));
+        pl_event_add(s->env, count_of(j, ST_NEW) || s->conf->calibrate ? PL_INFO : PL_WARN,
+                     "model %s: %lld labelled molecules, %lld of them in its training, %lld in its validation, %lld for "
+                     "calibration, %lld new",
+                     j->name, (long long)j->d.n, (long long)count_of(j, ST_TRAIN), (long long)count_of(j, ST_VALID),
+                     (long long)count_of(j, ST_CALIBRATION), (long long)count_of(j, ST_NEW));
     }
-    return code;
 }
 
 static pl_code models_read(models_state *s, pl_error *err)
@@ -482,7 +484,7 @@ pl_code st_evaluate_models(pl_env *env, st_evaluation *rows, const nn_train_host
     for (int k = 0; k < s->n && code == PL_OK; k++)
         code = judge_one(s, &s->one[k], err);
     if (code == PL_OK)
-        code = counts_tell(s);
+        counts_tell(s);
     if (code == PL_OK)
         code = st_evaluation_begin(rows, env->store->db, err);
     if (code == PL_OK)

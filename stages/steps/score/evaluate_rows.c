@@ -34,11 +34,12 @@ void st_evaluation_end(st_evaluation *s)
     sqlite3_finalize(s->put_one);
 }
 
-static pl_code row_put(const st_evaluation *s, const st_found *f, const char *metric, bool has_unit, double value, int64_t n,
-                       pl_error *err)
+/* Puts a number that is known if *code is PL_OK, and stores what came of it there. */
+static void row_put(const st_evaluation *s, const st_found *f, const char *metric, bool has_unit, double value, int64_t n,
+                    pl_code *code, pl_error *err)
 {
-    if (!isfinite(value))
-        return PL_OK;
+    if (*code != PL_OK || !isfinite(value))
+        return;
     (void)sqlite3_bind_int64(s->put, 1, f->model_id);
     (void)sqlite3_bind_int64(s->put, 2, f->property_id);
     (void)sqlite3_bind_text(s->put, 3, st_part_name[f->part], -1, SQLITE_STATIC);
@@ -47,32 +48,30 @@ static pl_code row_put(const st_evaluation *s, const st_found *f, const char *me
         (void)sqlite3_bind_text(s->put, 5, f->target->unit, -1, SQLITE_STATIC);
     (void)sqlite3_bind_double(s->put, 6, value);
     (void)sqlite3_bind_int64(s->put, 7, n);
-    return pl_db_run(s->put, err);
+    *code = pl_db_run(s->put, err);
 }
 
 /* "mae", or "mean.mae" for a prediction other than the model's. */
-static pl_code fit_put(const st_evaluation *s, const st_found *f, const char *who, const nn_fit *fit, pl_error *err)
+static void fit_put(const st_evaluation *s, const st_found *f, const char *who, const nn_fit *fit, pl_code *code, pl_error *err)
 {
-    pl_code code = PL_OK;
-
-    for (int k = 0; k < ST_ERROR_KINDS && code == PL_OK; k++) {
+    for (int k = 0; k < ST_ERROR_KINDS; k++) {
         char name[48];
         (void)snprintf(name, sizeof name, "%s%s%s", who != NULL ? who : "", who != NULL ? "." : "", st_error_name(k));
-        code = row_put(s, f, name, st_error_has_unit(k), st_error_value(fit, k), f->e->model.n, err);
+        row_put(s, f, name, st_error_has_unit(k), st_error_value(fit, k), f->e->model.n, code, err);
     }
-    return code;
 }
 
 static pl_code fits_put(const st_evaluation *s, const st_found *f, pl_error *err)
 {
-    pl_code code = fit_put(s, f, NULL, &f->e->model, err);
+    pl_code code = PL_OK;
 
-    if (code == PL_OK && f->together != NULL)
-        code = fit_put(s, f, ENSEMBLE, &f->together->model, err);
-    for (int32_t k = 0; k < f->e->n_components && code == PL_OK; k++)
-        code = fit_put(s, f, st_component_name(f->m, k), &f->e->component[k], err);
-    for (int b = 0; b < ST_BASELINES && code == PL_OK; b++)
-        code = fit_put(s, f, st_baseline_name[b], &f->e->baseline[b], err);
+    fit_put(s, f, NULL, &f->e->model, &code, err);
+    if (f->together != NULL)
+        fit_put(s, f, ENSEMBLE, &f->together->model, &code, err);
+    for (int32_t k = 0; k < f->e->n_components; k++)
+        fit_put(s, f, st_component_name(f->m, k), &f->e->component[k], &code, err);
+    for (int b = 0; b < ST_BASELINES; b++)
+        fit_put(s, f, st_baseline_name[b], &f->e->baseline[b], &code, err);
     return code;
 }
 
@@ -83,20 +82,22 @@ static pl_code bands_put(const st_evaluation *s, const st_found *f, pl_error *er
     static const char *const name[] = { "mae.similarity<0.3", "mae.similarity 0.3-0.5", "mae.similarity>=0.5" };
     double sum[3] = { 0 }, *error = PL_NEW(f->d->mem, double, e->model.n + 1);
     int64_t n[3] = { 0 };
-    nn_fit fit;
+    nn_fit fit = { 0 };
     pl_code code = error != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)e->model.n);
 
-    for (int64_t i = 0; i < e->model.n && code == PL_OK; i++) {
+    if (code != PL_OK)
+        return code;
+    for (int64_t i = 0; i < e->model.n; i++) {
         const int k = nn_conformal_band(e->alike[i]);
         error[i] = fabs(e->predicted[i] - e->measured[i]);
         sum[k] += error[i];
         n[k]++;
     }
-    for (int k = 0; k < 3 && code == PL_OK; k++)
-        code = row_put(s, f, name[k], true, n[k] ? sum[k] / (double)n[k] : NAN, n[k], err);
-    if (code == PL_OK)
-        code = nn_metric_fit(&fit, e->alike, error, e->model.n, f->d->mem, err);
-    return code != PL_OK ? code : row_put(s, f, "spearman.similarity", false, fit.spearman, e->model.n, err);
+    code = nn_metric_fit(&fit, e->alike, error, e->model.n, f->d->mem, err);
+    for (int k = 0; k < 3; k++)
+        row_put(s, f, name[k], true, n[k] ? sum[k] / (double)n[k] : NAN, n[k], &code, err);
+    row_put(s, f, "spearman.similarity", false, fit.spearman, e->model.n, &code, err);
+    return code;
 }
 
 /* Every molecule of the part, measured and predicted. */
@@ -133,18 +134,19 @@ typedef struct by_domain {
 static pl_code number_put(void *ctx, const char *name, bool has_unit, double value, int64_t n, pl_error *err)
 {
     const by_domain *to = ctx;
+    pl_code code = PL_OK;
 
-    return row_put(to->s, to->f, name, has_unit, value, n, err);
+    row_put(to->s, to->f, name, has_unit, value, n, &code, err);
+    return code;
 }
 
 /* The share of measured values within the interval that `score` gives; outside of the domain there is none. */
-static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_conformal *interval, const char *name,
-                            pl_error *err)
+static void coverage_put(const st_evaluation *s, const st_found *f, const nn_conformal *interval, const char *name, pl_code *code,
+                         pl_error *err)
 {
     static const char *const band[] = { "<0.3", " 0.3-0.5", ">=0.5" };
     const st_errors *e = f->e;
     int64_t n[4] = { 0 }, held[4] = { 0 }; /* 3: of all */
-    pl_code code = PL_OK;
 
     for (int64_t i = 0; i < e->model.n; i++) {
         const double alike = e->alike != NULL ? e->alike[i] : NAN, within = nn_conformal_within(interval, alike);
@@ -155,15 +157,12 @@ static pl_code coverage_put(const st_evaluation *s, const st_found *f, const nn_
         n[3]++, held[3] += holds;
         n[k]++, held[k] += holds;
     }
-    if (n[3])
-        code = row_put(s, f, name, false, (double)held[3] / (double)n[3], n[3], err);
-    for (int k = 0; k < 3 && code == PL_OK; k++) {
+    row_put(s, f, name, false, (double)held[3] / (double)n[3], n[3], code, err); /* of no molecule: not a number */
+    for (int k = 0; k < 3; k++) {
         char metric[48];
         (void)snprintf(metric, sizeof metric, "%s%s", name, band[k]);
-        if (n[k])
-            code = row_put(s, f, metric, false, (double)held[k] / (double)n[k], n[k], err);
+        row_put(s, f, metric, false, (double)held[k] / (double)n[k], n[k], code, err);
     }
-    return code;
 }
 
 /* The coverage on the part that an interval was made from is no test of it. */
@@ -176,9 +175,9 @@ static pl_code domain_put(const st_evaluation *s, const st_found *f, pl_error *e
     pl_code code = PL_OK;
 
     if (tests)
-        code = coverage_put(s, f, now, "coverage90", err);
-    if (code == PL_OK && apart && f->before != NULL && f->before->n > 0)
-        code = coverage_put(s, f, f->before, "coverage90 before", err);
+        coverage_put(s, f, now, "coverage90", &code, err);
+    if (apart && f->before != NULL && f->before->n > 0)
+        coverage_put(s, f, f->before, "coverage90 before", &code, err);
     return code == PL_OK ? st_by_domain(f->e, f->m, tests ? now : NULL, number_put, &to, f->d->mem, err) : code;
 }
 

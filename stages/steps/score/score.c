@@ -182,7 +182,7 @@ static void shared_tell(score_state *s)
             n++;
         }
     if (first != NULL)
-        (void)pl_event_add(s->env, PL_WARN, "model %s%s%s", first->name, n > 1 ? " (and others)" : "", st_shared_domain);
+        pl_event_add(s->env, PL_WARN, "model %s%s%s", first->name, n > 1 ? " (and others)" : "", st_shared_domain);
 }
 
 /* Adds one warning for all models without a range. */
@@ -199,10 +199,10 @@ static pl_code ranges_open(score_state *s, pl_error *err)
         n++;
     }
     if (silent != NULL)
-        (void)pl_event_add(s->env, PL_WARN,
-                           "model %s%s has no applicability domain, so the domain of its scores is unknown and their intervals "
-                           "may not hold; train it again",
-                           silent->name, n > 1 ? " (and others)" : "");
+        pl_event_add(s->env, PL_WARN,
+                     "model %s%s has no applicability domain, so the domain of its scores is unknown and their intervals "
+                     "may not hold; train it again",
+                     silent->name, n > 1 ? " (and others)" : "");
     shared_tell(s);
     return st_cases_open(&s->cases, s->env, err);
 }
@@ -239,7 +239,7 @@ static pl_code models_open(score_state *s, pl_error *err)
         else if (code == PL_OK)
             code = st_model_keyed(s->env, m, l.path[k], err);
         if (code == PL_OK)
-            code = st_model_form_check(s->env, m);
+            st_model_form_check(s->env, m);
         if (code == PL_OK)
             code = st_scorer_add(&s->scorer, m, (nn_mirror_mode)s->conf->mirror, err);
     }
@@ -260,9 +260,9 @@ static pl_code refusals_tell(const score_state *s, pl_error *err)
         pl_db_prepare(s->env->store->db, &st,
                       "SELECT message, count(*) FROM failure WHERE stage='score' GROUP BY message ORDER BY 2 DESC, 1 LIMIT 3", err);
     while (pl_db_next(st, &code, err))
-        code = pl_event_add(s->env, PL_WARN, "%lld %s no prediction of one model: %s", (long long)sqlite3_column_int64(st, 1),
-                            pl_plural(sqlite3_column_int64(st, 1), "molecule has", "molecules have"),
-                            (const char *)sqlite3_column_text(st, 0));
+        pl_event_add(s->env, PL_WARN, "%lld %s no prediction of one model: %s", (long long)sqlite3_column_int64(st, 1),
+                     pl_plural(sqlite3_column_int64(st, 1), "molecule has", "molecules have"),
+                     (const char *)sqlite3_column_text(st, 0));
     sqlite3_finalize(st);
     return code;
 }

@@ -190,10 +190,9 @@ static bool same_machine(st_score_taken *t, pl_env *env, sqlite3 *db, pl_arena *
     const bool same = level != NULL && file_says(db, "level", level);
 
     if (!same && !t->warned)
-        (void)pl_event_add(
-            env, PL_WARN,
-            "scores that were computed on another kind of machine are computed again here; choose equal nodes, or set "
-            "score.kernels");
+        pl_event_add(env, PL_WARN,
+                     "scores that were computed on another kind of machine are computed again here; choose equal nodes, or set "
+                     "score.kernels");
     t->warned = t->warned || !same;
     return same;
 }

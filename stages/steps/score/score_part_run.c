@@ -168,7 +168,7 @@ static pl_code fill(part_run *x, pl_pool *pool, bool *moved, pl_error *err)
 {
     pl_code code = PL_OK;
 
-    for (int i = 0; i < x->n_slots && code == PL_OK && !x->ended && !*pl_stop_flag(); i++) {
+    for (int i = 0; code == PL_OK && i < x->n_slots && !x->ended && !*pl_stop_flag(); i++) {
         if (x->slot[i].used)
             continue;
         code = read_next(x, &x->slot[i], err);
@@ -244,17 +244,22 @@ static pl_code units_compute(part_run *x, pl_error *err)
     return code;
 }
 
+static pl_code rest_compute(part_run *x, pl_error *err)
+{
+    pl_code code = statements(x, err);
+
+    if (code == PL_OK)
+        code = st_score_open_inputs(x->state, &x->env, err);
+    return code == PL_OK ? units_compute(x, err) : code;
+}
+
 static pl_code part_compute(part_run *x, const char *path, pl_error *err)
 {
     bool done = false;
     pl_code code = file_begin(x, path, &done, err);
 
     if (code == PL_OK && !done)
-        code = statements(x, err);
-    if (code == PL_OK && !done)
-        code = st_score_open_inputs(x->state, &x->env, err);
-    if (code == PL_OK && !done)
-        code = units_compute(x, err);
+        code = rest_compute(x, err);
     st_score_close(x->state);
     (void)sqlite3_finalize(x->has);
     (void)sqlite3_finalize(x->put);

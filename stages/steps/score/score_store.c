@@ -100,7 +100,7 @@ static pl_code references_check(const score_state *s, pl_error *err)
     int64_t there = 1;
     pl_code code = PL_OK;
 
-    for (int k = 0; k < s->scorer.n_targets && code == PL_OK && there; k++)
+    for (int k = 0; code == PL_OK && k < s->scorer.n_targets && there; k++)
         code =
             pl_db_int(s->env->store->db, &there, err,
                       "SELECT EXISTS(SELECT 1 FROM run WHERE run_id=%lld) AND EXISTS(SELECT 1 FROM stage WHERE stage_id=%lld) AND "
@@ -131,7 +131,7 @@ pl_code st_score_commit(void *state, pl_unit *unit, pl_error *err)
     if (code == PL_OK)
         code = failures_put(s, u, unit, err);
     if (code == PL_OK)
-        code = st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
+        st_compute_radial(s->env, &s->conf->compute, u->radial_error, &s->radial_error);
     unit->first = u->n ? u->id[0] : 0;
     unit->last = u->n ? u->id[u->n - 1] : 0;
     return code;

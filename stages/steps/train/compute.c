@@ -69,17 +69,17 @@ nn_engine_conf st_compute_conf(const st_compute *c, int threads)
 
 bool st_compute_is_coarse(double off) { return off > RADIAL_MOST; }
 
-pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
+void st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst)
 {
     const double width = c->width < 0 ? FINE : c->width; /* auto: a model with a radial basis has the larger error */
 
     if (!st_compute_is_coarse(off) || off <= *worst)
-        return PL_OK;
+        return;
     *worst = off;
-    return pl_event_add(env, PL_WARN,
-                        "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
-                        "mean square), more than %g; set radial.width to %g",
-                        width, off, RADIAL_MOST, width / 2);
+    pl_event_add(env, PL_WARN,
+                 "radial nodes %g Angstrom apart are too coarse: the interpolated hidden units have an error of %.2g (root "
+                 "mean square), more than %g; set radial.width to %g",
+                 width, off, RADIAL_MOST, width / 2);
 }
 
 const nn_engine_kind *st_compute_engine(const st_compute *c)

@@ -105,7 +105,7 @@ int32_t st_compute_channels(const st_compute *c);
 nn_binding st_compute_bind(const st_compute *c, int32_t device);
 /* Adds a warning event if the error of interpolation between radial nodes, `off` (radial_error
  * of an engine), is above 1e-3 (the rounding of bf16) and above *worst, the largest so far. */
-pl_code st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
+void st_compute_radial(pl_env *env, const st_compute *c, double off, double *worst);
 bool st_compute_is_coarse(double off); /* whether it is above that */
 /* Logs one line: what engine `auto` is on this machine, and why; also a warning if the precision is slower than fp32 here. */
 void st_compute_say(const st_compute *c, const char *stage);

@@ -63,16 +63,21 @@ const char *st_learning_metric(const char *name, int64_t member, pl_arena *mem)
     return member ? pl_sprintf(mem, "member%lld.%s", (long long)member + 1, name) : name;
 }
 
-static pl_code value_add(const st_learning *l, const nn_epoch_report *r, const char *part, const char *name, double value,
-                         pl_error *err)
+/* Adds a number that is known if *code is PL_OK, and stores what came of it there. */
+static void value_add(const st_learning *l, const nn_epoch_report *r, const char *part, const char *name, double value,
+                      pl_code *code, pl_error *err)
 {
-    const char *own = st_learning_metric(name, l->member, l->env->mem);
+    const char *own;
 
-    return own != NULL ? pl_metric_add(l->env, r->step, (double)r->epoch, part, own, value, err)
-                       : pl_fail(err, PL_ENOMEM, "a metric");
+    if (*code != PL_OK || !isfinite(value))
+        return;
+    own = st_learning_metric(name, l->member, l->env->mem);
+    *code =
+        own != NULL ? pl_metric_add(l->env, r->step, (double)r->epoch, part, own, value, err) : pl_fail(err, PL_ENOMEM, "a metric");
 }
 
-static pl_code sums_add(const st_learning *l, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum, pl_error *err)
+static void sums_add(const st_learning *l, const nn_epoch_report *r, const char *part, const nn_loss_sum *sum, pl_code *code,
+                     pl_error *err)
 {
     const bool limits =
         l->limits && strcmp(part, "train") == 0; /* what is no error of measured values alone is not stored as one */
@@ -85,25 +90,21 @@ static pl_code sums_add(const st_learning *l, const nn_epoch_report *r, const ch
                  { "rmse", scale * sqrt(sum->square / n) },
                  { "brier",
                    l->m->classifies && !st_train_weighs(l->conf) ? sum->square / n : NAN } }; /* by weight, no probability */
-    pl_code code = PL_OK;
 
-    for (int k = 0; k < 4 && sum->n && code == PL_OK; k++)
-        if (isfinite(rows[k].value))
-            code = value_add(l, r, part, rows[k].name, rows[k].value, err);
-    return code;
+    for (int k = 0; k < 4 && sum->n; k++)
+        value_add(l, r, part, rows[k].name, rows[k].value, code, err);
 }
 
 static pl_code epoch_add(const st_learning *l, const nn_epoch_report *r, pl_error *err)
 {
-    pl_code code = sums_add(l, r, "train", &r->train, err);
+    pl_code code = PL_OK;
 
-    if (code == PL_OK)
-        code = sums_add(l, r, "valid", &r->valid, err);
-    if (code == PL_OK)
-        code = sums_add(l, r, "test", &r->test, err);
-    if (code == PL_OK && r->noise.n)
-        code = value_add(l, r, "train", "noise_loss", r->noise.square / (double)r->noise.n, err);
-    return code != PL_OK ? code : value_add(l, r, "train", "lr", r->lr, err);
+    sums_add(l, r, "train", &r->train, &code, err);
+    sums_add(l, r, "valid", &r->valid, &code, err);
+    sums_add(l, r, "test", &r->test, &code, err);
+    value_add(l, r, "train", "noise_loss", r->noise.square / (double)r->noise.n, &code, err); /* without noise: not a number */
+    value_add(l, r, "train", "lr", r->lr, &code, err);
+    return code;
 }
 
 pl_code st_learning_epoch(st_learning *l, const nn_epoch_report *r, pl_error *err)

@@ -40,10 +40,11 @@ static pl_code run_with(pl_store *s, const char *sql, const char *const *text, i
     sqlite3_stmt *st = NULL;
     pl_code code = pl_db_prepare(s->db, &st, sql, err);
 
-    for (int k = 0; k < n && code == PL_OK; k++)
+    if (code != PL_OK)
+        return code;
+    for (int k = 0; k < n; k++)
         (void)sqlite3_bind_text(st, k + 1, text[k], -1, SQLITE_STATIC);
-    if (code == PL_OK)
-        code = pl_db_run(st, err);
+    code = pl_db_run(st, err);
     sqlite3_finalize(st);
     return code;
 }
@@ -54,10 +55,10 @@ pl_code st_property_row_put(pl_store *s, const st_property_row *row, int64_t *pr
     bool other = false;
     pl_code code = has_other_unit(s, row, &other, err);
 
-    if (code == PL_OK && other)
+    if (other)
         text[0] = st_property_own_name(row->name, row->unit, mem);
-    if (code == PL_OK && text[0] == NULL)
-        code = pl_fail(err, PL_ENOMEM, "property %s", row->name);
+    if (text[0] == NULL)
+        return pl_fail(err, PL_ENOMEM, "property %s", row->name);
     if (code == PL_OK)
         code = run_with(s,
                         "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
@@ -80,7 +81,7 @@ pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, con
     int64_t other = 0;
     pl_code code = pl_db_int(s->db, &other, err, "SELECT count(*) FROM model WHERE name=%Q AND sha256<>%Q", name, m->sha256);
 
-    if (code == PL_OK && other)
+    if (other > 0)
         code = pl_fail(err, PL_EDATA,
                        "%s is not the file that the training of this run wrote; restore that file, or train again with --from "
                        "train",

@@ -291,19 +291,16 @@ pl_code st_model_list_key(const pl_workflow *wf, const pl_list *wanted, pl_store
 }
 
 /* A model that says nothing of it had the defaults, or is of an earlier version. */
-static pl_code told_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
+static void told_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
 {
     json_t *now = st_prepare_told(c);
-    pl_code code = PL_OK;
 
     if (then != NULL && (now == NULL || !json_equal(then, now)))
-        code = pl_event_add(
-            env, PL_WARN,
-            "model %s was trained with stages.prepare: {%s}, but here it has other settings: its scores may be far off; "
-            "use the same settings in both",
-            m->name, st_prepare_told_words(then));
+        pl_event_add(env, PL_WARN,
+                     "model %s was trained with stages.prepare: {%s}, but here it has other settings: its scores may be far off; "
+                     "use the same settings in both",
+                     m->name, st_prepare_told_words(then));
     json_decref(now);
-    return code;
 }
 
 const char st_untold_several[] =
@@ -336,38 +333,36 @@ bool st_may_have_several(const nn_model_file *m)
 }
 
 /* Fewer or more structures of a molecule than a network learned from. A model that tells nothing had one, or is older. */
-static pl_code several_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
+static void several_check(pl_env *env, const nn_model_file *m, const json_t *then, const st_prepare_conf *c)
 {
     const json_int_t count = json_integer_value(json_object_get(then, "count"));
 
     if (st_prepare_builds(c) && c->structures == 1 && st_may_have_several(m))
         return pl_event_add(env, PL_WARN, "model %s%s", m->name, st_untold_several);
     if (m->model == NULL || count < 2 || !st_prepare_builds(c) || count == c->structures)
-        return PL_OK;
-    return pl_event_add(env, PL_WARN,
-                        "model %s was trained on up to %lld structures of a molecule, and here %lld %s built "
-                        "(stages.prepare.conformers.count): its errors and intervals are those of means over structures",
-                        m->name, (long long)count, (long long)c->structures, pl_plural(c->structures, "is", "are"));
+        return;
+    pl_event_add(env, PL_WARN,
+                 "model %s was trained on up to %lld structures of a molecule, and here %lld %s built "
+                 "(stages.prepare.conformers.count): its errors and intervals are those of means over structures",
+                 m->name, (long long)count, (long long)c->structures, pl_plural(c->structures, "is", "are"));
 }
 
-pl_code st_model_form_check(pl_env *env, const nn_model_file *m)
+void st_model_form_check(pl_env *env, const nn_model_file *m)
 {
     const pl_step *prepare = pl_workflow_step(env->wf, "prepare");
     json_t *all = m->provenance != NULL ? json_loads(m->provenance, 0, NULL) : NULL;
     const char *then = json_string_value(json_object_get(all, "molecules")), *now;
     char form[32];
-    pl_code code = PL_OK;
 
     now = prepare != NULL ? st_prepare_form(prepare->conf, form) : NULL;
     if (then != NULL && now != NULL && nn_model_name_fits(then) && strcmp(then, now) != 0)
-        code = pl_event_add(env, PL_WARN,
-                            "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
-                            "be far off; use the same settings in both",
-                            m->name, then, now);
-    if (code == PL_OK && prepare != NULL)
-        code = told_check(env, m, json_object_get(all, "prepare"), prepare->conf);
-    if (code == PL_OK && prepare != NULL)
-        code = several_check(env, m, json_object_get(all, "conformers"), prepare->conf);
+        pl_event_add(env, PL_WARN,
+                     "model %s was trained on acids and bases %.40s, but here they are %s (stages.prepare): its scores may "
+                     "be far off; use the same settings in both",
+                     m->name, then, now);
+    if (prepare != NULL) {
+        told_check(env, m, json_object_get(all, "prepare"), prepare->conf);
+        several_check(env, m, json_object_get(all, "conformers"), prepare->conf);
+    }
     json_decref(all);
-    return code;
 }

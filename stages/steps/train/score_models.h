@@ -46,6 +46,6 @@ bool st_may_have_several(const nn_model_file *m);
 extern const char st_untold_several[];
 
 /* Adds a warning if m was trained on molecules in another form (neutral, at a pH) than this workflow makes. */
-pl_code st_model_form_check(pl_env *env, const nn_model_file *m);
+void st_model_form_check(pl_env *env, const nn_model_file *m);
 
 #endif

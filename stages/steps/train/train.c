@@ -16,7 +16,6 @@
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/dataset/unseen.h"
 #include "stages/steps/errors/calibrate.h"
-#include "stages/steps/errors/domain.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/train/distributed.h"
@@ -110,7 +109,7 @@ static void host_step(void *ctx, const nn_train_state *s, int64_t n_train)
     train_state *t = ctx;
 
     if (s->step % RADIAL_STEPS == 1 && t->kind->radial_error != NULL)
-        (void)st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
+        st_compute_radial(t->env, &t->conf->compute, t->kind->radial_error(t->engine), &t->radial_error);
     st_learning_step(&t->learning, s, n_train);
 }
 
@@ -136,17 +135,18 @@ static pl_code data_read(train_state *t, pl_error *err)
 {
     const st_train_conf *c = t->conf;
     const st_wanted_label *label = st_train_labels(c, st_limits_wanted(t->env->wf), t->env->mem);
-    pl_code code = label != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "targets");
+    pl_code code;
 
-    if (code == PL_OK)
-        code = st_dataset_open(&t->d, t->env, label, c->targets.n, &t->team->ranks, err);
-    if (code == PL_OK && st_train_classifies(c))
+    if (label == NULL)
+        return pl_fail(err, PL_ENOMEM, "targets");
+    code = st_dataset_open(&t->d, t->env, label, c->targets.n, &t->team->ranks, err);
+    if (code != PL_OK)
+        return code;
+    if (st_train_classifies(c))
         st_dataset_decided(&t->d);
     t->inputs = st_train_inputs(c);
-    if (code == PL_OK)
-        t->n_rare = st_train_elements(&t->inputs, &t->d, t->env->wf, c);
-    if (code == PL_OK)
-        code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
+    t->n_rare = st_train_elements(&t->inputs, &t->d, t->env->wf, c);
+    code = st_samples_open(&t->train, &t->d, ST_TRAIN, &t->inputs, err);
     t->family = st_family_of(t->env->wf, c, t->train.n);
     return code;
 }
@@ -168,8 +168,9 @@ static pl_code data_read_less(train_state *t, pl_error *err)
     t->left = left;
     t->n_left = n;
     data_close(t);
-    code = t->env->store != NULL ? st_targets_left_tell(t->env, left, n) : PL_OK;
-    return code != PL_OK ? code : data_read(t, err);
+    if (t->env->store != NULL)
+        st_targets_left_tell(t->env, left, n);
+    return data_read(t, err);
 }
 
 static pl_code model_describe(train_state *t, pl_error *err)
@@ -219,11 +220,13 @@ static pl_code data_open(train_state *t, pl_error *err)
     st_targets_fill(&t->test, &t->m, t->weight);
     t->host.test = &t->test.samples;
     if (t->env->store != NULL && t->d.n_no_graph)
-        (void)pl_event_add(t->env, PL_WARN, "left out: %lld %s without a graph", (long long)t->d.n_no_graph,
-                           pl_plural(t->d.n_no_graph, "molecule", "molecules"));
+        pl_event_add(t->env, PL_WARN, "left out: %lld %s without a graph", (long long)t->d.n_no_graph,
+                     pl_plural(t->d.n_no_graph, "molecule", "molecules"));
     if (t->env->store != NULL && t->n_rare > 0)
         st_train_elements_tell(t->env, t->train.n_unknown, t->n_rare);
-    return t->env->store != NULL ? st_targets_tell(t->env, c, &t->train, &t->valid, &t->test) : PL_OK;
+    if (t->env->store != NULL)
+        st_targets_tell(t->env, c, &t->train, &t->valid, &t->test);
+    return PL_OK;
 }
 
 /* Of the network that learns and of the one that is kept, without its noise head, whose parameters come last. */
@@ -336,16 +339,9 @@ static pl_code train_end(train_state *t, pl_error *err)
     st_trained *one = PL_NEW(t->env->mem, st_trained, n);
     st_samples measured; /* near limits alone nothing says how large errors are */
     pl_code code = one != NULL ? st_samples_measured(&measured, &t->train, err) : pl_fail(err, PL_ENOMEM, "training");
-    const bool predicts = !t->m.denoises; /* what does not has no domain */
 
-    if (code == PL_OK && predicts)
-        code = st_domain_make(&t->m.domain, t->env, &measured, t->conf->domain, err);
-    if (code == PL_OK && predicts)
-        code = st_seen_make(&t->m.seen, t->env, &t->d, t->start, t->conf->domain, err);
-    if (code == PL_OK && predicts)
-        code = st_ranges_make(&t->m, t->env, &measured, err);
-    if (code == PL_OK && predicts)
-        code = st_columns_make(&t->m, &measured, err);
+    if (code == PL_OK && !t->m.denoises) /* what predicts nothing has no domain */
+        code = st_limits_make(&t->m, t->env, &t->d, &measured, t->start, t->conf->domain, err);
     for (int64_t k = 0; k < n && code == PL_OK; k++)
         code = member_write(&one[k], t, k, err);
     if (code == PL_OK)
@@ -371,29 +367,27 @@ static void start_take(train_state *t)
 
 static pl_code start_tell(const train_state *t, pl_error *err)
 {
-    pl_code code;
-
     if (t->start == NULL || t->member || t->s.step || t->s.epoch)
         return PL_OK;
-    code = pl_event_add(t->env, PL_INFO,
-                        "training starts from %s: %zu of %zu weights are taken from it; the others are "
-                        "new",
-                        t->start->name, t->n_started, t->s.n);
-    return code == PL_OK && !t->m.denoises ? st_start_met_tell(t->env, &t->d, t->start, err) : code;
+    pl_event_add(t->env, PL_INFO,
+                 "training starts from %s: %zu of %zu weights are taken from it; the others are "
+                 "new",
+                 t->start->name, t->n_started, t->s.n);
+    return t->m.denoises ? PL_OK : st_start_met_tell(t->env, &t->d, t->start, err);
 }
 
-static pl_code sparsity_tell(const train_state *t)
+static void sparsity_tell(const train_state *t)
 {
     const nn_sparse_count c = nn_sparse_count_of(t->model->param, t->model->n_params, NULL);
 
     if (t->loop.sparsity == NN_DENSE || t->member || t->s.step || t->s.epoch)
-        return PL_OK;
-    return pl_event_add(
-        t->env, PL_INFO,
-        "sparsity 2:4: %d matrices with %zu of %zu weights are pruned %s; %d matrices stay dense (below 8 rows, or k "
-        "below 16 or not a multiple of 4); pruned weights are computed as zeros, at the time of dense ones%s",
-        (int)c.matrices, c.weights, t->keeps->n_floats, t->loop.prune_first ? "before the first epoch" : "after half of the epochs",
-        (int)c.dense, t->kind->training != NULL ? "; the optimiser's steps run on the processor" : "");
+        return;
+    pl_event_add(t->env, PL_INFO,
+                 "sparsity 2:4: %d matrices with %zu of %zu weights are pruned %s; %d matrices stay dense (below 8 rows, or k "
+                 "below 16 or not a multiple of 4); pruned weights are computed as zeros, at the time of dense ones%s",
+                 (int)c.matrices, c.weights, t->keeps->n_floats,
+                 t->loop.prune_first ? "before the first epoch" : "after half of the epochs", (int)c.dense,
+                 t->kind->training != NULL ? "; the optimiser's steps run on the processor" : "");
 }
 
 static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
@@ -417,19 +411,25 @@ static pl_code member_begin(train_state *t, int64_t k, pl_error *err)
 }
 
 /* Loads the member's checkpoint, if there is one; for a trained member that is its final state. */
+static pl_code member_load(train_state *t, int64_t k, pl_error *err)
+{
+    pl_code code = st_saves_begin_member(&t->saves, t->env, k, err);
+
+    if (code == PL_OK)
+        code = st_saves_load(&t->saves, &t->s, err);
+    if (code == PL_OK)
+        code = start_tell(t, err);
+    if (code == PL_OK)
+        sparsity_tell(t);
+    return code;
+}
+
 static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
 {
-    const bool reads = t->team->ranks.rank == 0;
     pl_code code = member_begin(t, k, err);
 
-    if (code == PL_OK && reads)
-        code = st_saves_begin_member(&t->saves, t->env, k, err);
-    if (code == PL_OK && reads)
-        code = st_saves_load(&t->saves, &t->s, err);
-    if (code == PL_OK && reads)
-        code = start_tell(t, err);
-    if (code == PL_OK && reads)
-        code = sparsity_tell(t);
+    if (code == PL_OK && t->team->ranks.rank == 0)
+        code = member_load(t, k, err);
     if (code == PL_OK)
         code = nn_train_state_broadcast(&t->team->ranks, &t->s, err);
     t->team->ranks.patience = t->conf->rank_timeout;
@@ -443,12 +443,13 @@ static pl_code member_learn(train_state *t, int64_t k, pl_error *err)
 /* The work of every rank. */
 static pl_code learn(train_state *t, pl_error *err)
 {
-    pl_code code = data_open(t, err);
+    pl_code code;
 
-    if (code != PL_OK)
+    if (t->team->ranks.rank == 0 && t->team->ranks.size > 1)
+        pl_event_add(t->env, PL_INFO, "training with %d ranks", t->team->ranks.size);
+    code = data_open(t, err);
+    if (code != PL_OK || !t->family.network)
         return code;
-    if (!t->family.network)
-        return PL_OK;
     code = model_open(t, err);
     for (int64_t k = 0; k < t->conf->members && code == PL_OK; k++)
         code = member_learn(t, k, err);
@@ -471,8 +472,6 @@ static pl_code train_finish(void *state, pl_error *err)
     train_state *t = state;
     pl_code code = st_team_call(t->team, t->env->wf, t->env->step, err);
 
-    if (code == PL_OK && t->team->ranks.size > 1)
-        (void)pl_event_add(t->env, PL_INFO, "training with %d ranks", t->team->ranks.size);
     if (code == PL_OK)
         code = learn(t, err);
     if (code == PL_ENOMEM)

@@ -84,7 +84,7 @@ typedef struct st_left {
 pl_code st_targets_leave(st_train_conf *less, st_left **left, int32_t *n_left, const st_train_conf *c, const st_samples *train,
                          int32_t fewest, pl_arena *mem, pl_error *err);
 /* Warns of each. */
-pl_code st_targets_left_tell(pl_env *env, const st_left *left, int32_t n);
+void st_targets_left_tell(pl_env *env, const st_left *left, int32_t n);
 /* The scale of each target, from the training molecules that have it. ECONFIG: none has it, all have the same value, or
  * the fit to their composition leaves nothing. */
 pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samples *train, pl_error *err);
@@ -92,8 +92,7 @@ pl_code st_targets_scale(nn_model_file *m, const st_train_conf *c, const st_samp
  * it. All 1 without class weights. */
 pl_code st_targets_weigh(st_class_weight **out, const st_train_conf *c, const st_samples *train, pl_arena *mem, pl_error *err);
 /* Warns of targets that no held-out molecule has; says how many limits each is learned from, and which are not used. */
-pl_code st_targets_tell(pl_env *env, const st_train_conf *c, const st_samples *train, const st_samples *valid,
-                        const st_samples *test);
+void st_targets_tell(pl_env *env, const st_train_conf *c, const st_samples *train, const st_samples *valid, const st_samples *test);
 /* Sets the normalised targets for the molecules of a part, classes by weight as a loss reads them; NaN: not measured. */
 void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight);
 /* What a network learned by weight has log odds of the weighted classes: corrects the last bias, so that it predicts the probabilities of

@@ -7,12 +7,12 @@ pl_code st_budget_tell(pl_env *env, const nn_budget *b, int64_t epochs, pl_error
 {
     const bool more = epochs > b->over;
     char epoch[32], budget[32];
-    pl_code code = pl_event_add(env, more ? PL_INFO : PL_WARN, "budget: an epoch takes %s, so %lld epoch%s%s for %s%s",
-                                pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs, epochs == 1 ? "" : "s",
-                                epochs == b->most ? " (as `epochs` says)" : "", pl_duration_str(b->seconds, budget),
-                                more ? "" : "; no time is left, and the learning rate did not fall: give more");
 
-    return code == PL_OK ? pl_metric_add(env, 0, (double)b->over, "train", ST_PLANNED_EPOCHS, (double)epochs, err) : code;
+    pl_event_add(env, more ? PL_INFO : PL_WARN, "budget: an epoch takes %s, so %lld epoch%s%s for %s%s",
+                 pl_duration_str(nn_budget_epoch(b), epoch), (long long)epochs, epochs == 1 ? "" : "s",
+                 epochs == b->most ? " (as `epochs` says)" : "", pl_duration_str(b->seconds, budget),
+                 more ? "" : "; no time is left, and the learning rate did not fall: give more");
+    return pl_metric_add(env, 0, (double)b->over, "train", ST_PLANNED_EPOCHS, (double)epochs, err);
 }
 
 static bool has_limit(const st_train_conf *c) { return c->loop.epochs < ST_EPOCHS_MOST; }

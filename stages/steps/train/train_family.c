@@ -207,12 +207,13 @@ pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, c
                                .ctx = (void *)(uintptr_t)env };
     nn_member **one = PL_NEW(env->mem, nn_member *, (int64_t)f->n * outputs + 1);
     nn_table all;
-    pl_code code = one != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a model");
+    pl_code code;
 
     m->members = (nn_members){ .outputs = outputs };
-    if (code == PL_OK && f->n > 0)
-        code = st_samples_table(&all, train, env->mem, err);
-    for (int32_t k = 0; k < outputs && f->n > 0 && code == PL_OK; k++) {
+    if (f->n == 0)
+        return PL_OK;
+    code = one != NULL ? st_samples_table(&all, train, env->mem, err) : pl_fail(err, PL_ENOMEM, "a model");
+    for (int32_t k = 0; k < outputs && code == PL_OK; k++) {
         rows values = { .weight = &weight[k], .limits = train->high != NULL }, with_limits = values;
         code = rows_of(&values, &all, m, k, train, false, env->mem, err);
         if (code == PL_OK && train->high != NULL)
@@ -221,7 +222,9 @@ pl_code st_family_fit(nn_model_file *m, const st_family *f, const pl_env *env, c
             code = fit_one(&one[i * outputs + k], f->kind[i], m, k,
                            train->high != NULL && f->kind[i]->limits ? &with_limits : &values, &conf, env, err);
     }
-    for (int32_t i = 0; i < f->n && code == PL_OK; i++)
+    if (code != PL_OK)
+        return code;
+    for (int32_t i = 0; i < f->n; i++)
         m->members.at[m->members.n++] = (nn_model_member){ f->kind[i], one + (size_t)i * (size_t)outputs };
-    return code;
+    return PL_OK;
 }

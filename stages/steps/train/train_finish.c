@@ -31,8 +31,11 @@ static const char *text_of(const pl_env *env, const char *sql, int64_t id, pl_co
     if (*code == PL_OK)
         *code = pl_db_prepare(env->store->db, &st, sql, err);
     (void)sqlite3_bind_int64(st, 1, id);
-    if (pl_db_next(st, code, err) && sqlite3_column_text(st, 0) != NULL)
+    if (pl_db_next(st, code, err) && sqlite3_column_text(st, 0) != NULL) {
         text = pl_strdup(env->mem, (const char *)sqlite3_column_text(st, 0));
+        if (text == NULL)
+            *code = pl_fail(err, PL_ENOMEM, "provenance of the model");
+    }
     sqlite3_finalize(st);
     return text != NULL ? text : "";
 }
@@ -144,16 +147,18 @@ static pl_code json_number_put(void *ctx, const char *name, bool has_unit, doubl
 }
 
 /* Of a model of several components: by domain. The model is judged by the interval of its target if that came from other molecules. */
-static void json_domain_add(json_t *to, const st_errors *e, const nn_model_file *m, int32_t k, const char *part, pl_arena *mem)
+static void json_domain_add(json_t *to, const st_errors *e, const nn_model_file *m, int32_t k, const char *part, pl_arena *mem,
+                            pl_code *code, pl_error *err)
 {
     const nn_conformal *interval = &m->target[k].interval;
     const bool tests = interval->n > 0 && interval->part != NULL && strcmp(interval->part, part) != 0;
-    json_t *domain = json_object();
+    json_t *domain;
 
-    if (e->n_components > 0 && e->outside != NULL &&
-        st_by_domain(e, m, tests ? interval : NULL, json_number_put, domain, mem, NULL) == PL_OK)
-        json_object_set(to, "domain", domain);
-    json_decref(domain);
+    if (*code != PL_OK || e->n_components == 0 || e->outside == NULL)
+        return;
+    domain = json_object();
+    *code = st_by_domain(e, m, tests ? interval : NULL, json_number_put, domain, mem, err);
+    (void)json_object_set_new(to, "domain", domain);
 }
 
 static json_t *json_errors(const st_errors *e, const nn_model_file *m)
@@ -212,14 +217,14 @@ static json_t *json_training(const st_trained *t)
     return o;
 }
 
-static json_t *json_parts(st_errors *const e[ST_PARTS], const st_trained *t, int32_t k)
+static json_t *json_parts(st_errors *const e[ST_PARTS], const st_trained *t, int32_t k, pl_code *code, pl_error *err)
 {
     json_t *o = json_object();
 
     for (int p = ST_VALID; p < ST_PARTS; p++) {
         json_t *one = e[p][k].model.n ? json_errors(&e[p][k], &t->m) : NULL;
         if (one != NULL)
-            json_domain_add(one, &e[p][k], &t->m, k, st_part_name[p], t->d->mem);
+            json_domain_add(one, &e[p][k], &t->m, k, st_part_name[p], t->d->mem, code, err);
         if (one != NULL)
             json_object_set_new(o, st_part_name[p], one);
     }
@@ -227,24 +232,24 @@ static json_t *json_parts(st_errors *const e[ST_PARTS], const st_trained *t, int
 }
 
 /* Errors by part; with several targets, by name and part. */
-static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS])
+static json_t *json_targets(const st_trained *t, st_errors *const e[ST_PARTS], pl_code *code, pl_error *err)
 {
     json_t *o;
 
     if (t->d->n_targets == 1)
-        return json_parts(e, t, 0);
+        return json_parts(e, t, 0, code, err);
     o = json_object();
     for (int32_t k = 0; k < t->d->n_targets; k++)
-        json_object_set_new(o, t->m.target[k].name, json_parts(e, t, k));
+        json_object_set_new(o, t->m.target[k].name, json_parts(e, t, k, code, err));
     return o;
 }
 
 static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_error *err)
 {
     const pl_env *env = t->env;
-    json_t *errors = json_targets(t, e), *all, *told;
     const char *levels = "";
     pl_code code = pl_levels_of(env->store, env->stage_id, &levels, env->mem, err);
+    json_t *errors = json_targets(t, e, &code, err), *all, *told;
     char *text, form[32];
 
     if (code != PL_OK) {
@@ -275,24 +280,24 @@ static pl_code provenance_make(st_trained *t, st_errors *const e[ST_PARTS], pl_e
     t->m.provenance = text != NULL ? pl_strdup(env->mem, text) : NULL;
     free(text);
     json_decref(all);
-    if (code == PL_OK && t->m.provenance == NULL)
-        code = pl_fail(err, PL_ENOMEM, "provenance of the model");
-    return code;
+    return code != PL_OK || t->m.provenance != NULL ? code : pl_fail(err, PL_ENOMEM, "provenance of the model");
 }
 
 /* ---- rows ---------------------------------------------------------------- */
 
-/* "mae"; of several targets "gap.mae". */
-static pl_code metric_put(const st_trained *t, int32_t target, const nn_fit *fit, int kind, pl_error *err)
+/* "mae"; of several targets "gap.mae". Puts a number that is known if *code is PL_OK, and stores what came of it there. */
+static void metric_put(const st_trained *t, int32_t target, const nn_fit *fit, int kind, pl_code *code, pl_error *err)
 {
     const char *name = st_error_name(kind);
 
+    if (*code != PL_OK || !isfinite(st_error_value(fit, kind)))
+        return;
     if (t->d->n_targets > 1)
         name = pl_sprintf(t->env->mem, "%s.%s", t->m.target[target].name, name);
     name = name != NULL ? st_learning_metric(name, t->member, t->env->mem) : NULL;
-    return name != NULL ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name,
-                                        st_error_value(fit, kind), err)
-                        : pl_fail(err, PL_ENOMEM, "a metric");
+    *code = name != NULL ? pl_metric_add(t->env, t->state->step, (double)t->state->best_epoch + 1, "test", name,
+                                         st_error_value(fit, kind), err)
+                         : pl_fail(err, PL_ENOMEM, "a metric");
 }
 
 static pl_code metrics_put(const st_trained *t, pl_error *err)
@@ -300,9 +305,8 @@ static pl_code metrics_put(const st_trained *t, pl_error *err)
     pl_code code = PL_OK;
 
     for (int32_t i = 0; i < t->d->n_targets; i++)
-        for (int k = 0; k < ST_ERROR_KINDS && code == PL_OK; k++)
-            if (isfinite(st_error_value(&t->test[i].model, k)))
-                code = metric_put(t, i, &t->test[i].model, k, err);
+        for (int k = 0; k < ST_ERROR_KINDS; k++)
+            metric_put(t, i, &t->test[i].model, k, &code, err);
     return code;
 }
 
@@ -417,7 +421,7 @@ static pl_code sides_find(const st_trained *t, st_errors *const e[ST_PARTS], pl_
 {
     pl_code code = PL_OK;
 
-    for (int p = ST_VALID; p < ST_PARTS && code == PL_OK && nn_model_components(&t->m) > 1; p++) {
+    for (int p = ST_VALID; code == PL_OK && p < ST_PARTS && nn_model_components(&t->m) > 1; p++) {
         if (e[p]->alike == NULL)
             code = st_domain_alike(e[p], t->d, (st_part)p, &t->m.domain, err);
         for (int32_t k = 0; k < t->d->n_targets && code == PL_OK; k++)
@@ -466,14 +470,14 @@ static pl_code network_judge(st_errors *e[ST_PARTS], st_trained *t, pl_error *er
     code = network_ratio(&ratio, t, e[part], part, err);
     if (code != PL_OK || !(ratio >= 1))
         return code;
-    code = pl_event_add(t->env, PL_INFO,
-                        "the network is left out of model %s: with it, the error on the part %s is %.3f times that without",
-                        t->m.name, st_part_name[part], ratio);
+    pl_event_add(t->env, PL_INFO,
+                 "the network is left out of model %s: with it, the error on the part %s is %.3f times that without", t->m.name,
+                 st_part_name[part], ratio);
     t->m.model = NULL;
     t->m.params = NULL;
     t->m.conf = (nn_se3_conf){ .outputs = t->m.conf.outputs };
     t->m.inputs.descriptors = false;
-    return code == PL_OK ? errors_find(e, t, err) : code;
+    return errors_find(e, t, err);
 }
 
 /* Other members may have a network: the ranges of targets are theirs, too. */
@@ -496,8 +500,12 @@ static pl_code sources_ignore(st_trained *t, pl_error *err)
 pl_code st_train_write(st_trained *t, pl_error *err)
 {
     st_errors *e[ST_PARTS];
-    pl_code code = st_family_fit(&t->m, t->family, t->env, t->train, t->weight, t->member, err);
+    pl_code code;
 
+    t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
+    if (t->path == NULL)
+        return pl_fail(err, PL_ENOMEM, "the model file");
+    code = st_family_fit(&t->m, t->family, t->env, t->train, t->weight, t->member, err);
     if (t->family->n == 0 && !nn_model_has_gaps(&t->m))
         t->m.domain.value = NULL; /* which a network does not need to say what is nearest */
     if (code == PL_OK)
@@ -506,9 +514,6 @@ pl_code st_train_write(st_trained *t, pl_error *err)
         code = network_judge(e, t, err);
     if (code == PL_OK && t->m.model == NULL)
         code = sources_ignore(t, err);
-    t->path = st_train_model_path(t->env->wf, t->env->step, t->member, t->env->mem);
-    if (code == PL_OK && t->path == NULL)
-        code = pl_fail(err, PL_ENOMEM, "the model file");
     if (code == PL_OK)
         code = intervals_find(t, e, err);
     if (code == PL_OK)

@@ -72,11 +72,10 @@ int32_t st_train_elements(nn_inputs *in, const st_dataset *d, const pl_workflow 
 
 void st_train_elements_tell(pl_env *env, int64_t n_left, int32_t n_rare)
 {
-    (void)pl_event_add(
-        env, PL_WARN,
-        "left out: %lld training molecules with one of the %d rarest elements; a model has the %d that most training "
-        "molecules contain, or those in model.elements",
-        (long long)n_left, (int)n_rare, NN_MAX_ELEMENTS);
+    pl_event_add(env, PL_WARN,
+                 "left out: %lld training molecules with one of the %d rarest elements; a model has the %d that most training "
+                 "molecules contain, or those in model.elements",
+                 (long long)n_left, (int)n_rare, NN_MAX_ELEMENTS);
 }
 
 /* ---- fitting ------------------------------------------------------------- */
@@ -98,13 +97,17 @@ static pl_code columns_fit(nn_inputs *in, const st_samples *train, const pl_work
     return code;
 }
 
-static pl_code descriptors_fit(nn_inputs *in, const st_samples *train, pl_error *err)
+static pl_code descriptors_fit(nn_inputs *in, st_dataset *d, const st_samples *train, pl_error *err)
 {
-    nn_moments *all = PL_NEW(train->d->mem, nn_moments, CH_N_FEATURES);
-    double *value = PL_NEW(train->d->mem, double, train->n + 1);
+    nn_moments *all = PL_NEW(d->mem, nn_moments, CH_N_FEATURES);
+    double *value = PL_NEW(d->mem, double, train->n + 1);
+    pl_code code;
 
     if (all == NULL || value == NULL)
         return pl_fail(err, PL_ENOMEM, "descriptors of %lld molecules", (long long)train->n);
+    code = st_dataset_describe(d, err);
+    if (code != PL_OK)
+        return code;
     for (int k = 0; k < CH_N_FEATURES; k++) {
         bool same = true; /* the deviation of equal values may be a little above 0 */
         for (int64_t i = 0; i < train->n; i++) {
@@ -122,7 +125,5 @@ pl_code st_train_inputs_fit(nn_inputs *in, st_dataset *d, const st_samples *trai
 {
     pl_code code = in->n_columns > 0 ? columns_fit(in, train, wf, err) : PL_OK;
 
-    if (code == PL_OK && in->descriptors)
-        code = st_dataset_describe(d, err);
-    return code == PL_OK && in->descriptors ? descriptors_fit(in, train, err) : code;
+    return code == PL_OK && in->descriptors ? descriptors_fit(in, d, train, err) : code;
 }

@@ -38,9 +38,7 @@ pl_code st_saves_begin_member(st_saves *v, pl_env *env, int64_t member, pl_error
     sqlite3_finalize(st);
     v->dir = pl_sprintf(env->mem, member ? "%s/checkpoints/%.16s-%lld" : "%s/checkpoints/%.16s", env->wf->workdir, env->step->key,
                         (long long)member + 1);
-    if (code == PL_OK && (v->identity == NULL || v->dir == NULL))
-        code = pl_fail(err, PL_ENOMEM, "checkpoint");
-    return code;
+    return code != PL_OK || (v->identity != NULL && v->dir != NULL) ? code : pl_fail(err, PL_ENOMEM, "checkpoint");
 }
 
 void st_saves_close(st_saves *v)
@@ -56,19 +54,20 @@ pl_code st_saves_load(st_saves *v, nn_train_state *s, pl_error *err)
     pl_error why = { 0 };
     pl_code code;
 
-    if (found[0] && strcmp(found, v->identity) != 0 && !strncmp(found, v->identity, strlen(v->env->step->key)))
-        return pl_event_add(v->env, PL_INFO,
-                            "a checkpoint of an earlier run of this stage is not used: the stage was "
-                            "started again");
+    if (found[0] && strcmp(found, v->identity) != 0 && !strncmp(found, v->identity, strlen(v->env->step->key))) {
+        pl_event_add(v->env, PL_INFO, "a checkpoint of an earlier run of this stage is not used: the stage was started again");
+        return PL_OK;
+    }
     code = nn_checkpoint_load(v->dir, v->identity, s, &from, &why, err);
-    v->latest_good = code == PL_OK && from == NN_FROM_LATEST;
+    if (code != PL_OK)
+        return code;
+    v->latest_good = from == NN_FROM_LATEST;
     v->step = s->step;
-    if (code == PL_OK && from == NN_FROM_PREVIOUS)
-        code = pl_event_add(v->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
-    if (code == PL_OK && from != NN_FROM_NOTHING)
-        code = pl_event_add(v->env, PL_INFO, "training continues in epoch %lld at step %lld", (long long)s->epoch + 1,
-                            (long long)s->step);
-    return code;
+    if (from == NN_FROM_PREVIOUS)
+        pl_event_add(v->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
+    if (from != NN_FROM_NOTHING)
+        pl_event_add(v->env, PL_INFO, "training continues in epoch %lld at step %lld", (long long)s->epoch + 1, (long long)s->step);
+    return PL_OK;
 }
 
 static void write_run(void *ctx)
@@ -89,10 +88,11 @@ pl_code st_saves_write(st_saves *v, const nn_train_state *s, pl_error *err)
 
     if (code == PL_OK)
         code = pl_store_held(v->env->store, err);
-    if (code == PL_OK && v->aside == NULL && (v->aside = nn_background_new()) == NULL)
-        code = pl_fail(err, PL_ENOMEM, "checkpoint");
     if (code != PL_OK)
         return code;
+    v->aside = v->aside != NULL ? v->aside : nn_background_new();
+    if (v->aside == NULL)
+        return pl_fail(err, PL_ENOMEM, "checkpoint");
     v->s = *s;
     v->begun = true;
     nn_background_begin(v->aside, write_run, v);

@@ -135,13 +135,12 @@ pl_code st_start_met_tell(pl_env *env, const st_dataset *d, const nn_model_file 
         (void)sqlite3_reset(st);
     }
     (void)sqlite3_finalize(st);
-    return code != PL_OK || n_met == 0
-               ? code
-               : pl_event_add(
-                     env, PL_WARN,
+    if (code == PL_OK && n_met > 0)
+        pl_event_add(env, PL_WARN,
                      "the start model %s was made with %lld of the %lld held-out molecules: errors on them are too small; hold out "
                      "others, such as those that it was tested on",
                      start->name, (long long)n_met, (long long)n);
+    return code;
 }
 
 /* The last layer is that of the targets. */

@@ -16,9 +16,9 @@ pl_code st_targets_check(pl_env *env, const st_train_conf *c, pl_error *err)
         const char *label = st_target_label(&st_train_target(c)[k]);
         int64_t undecided = 0;
         code = st_classes_check(env, label, &undecided, err);
-        if (code == PL_OK && undecided)
-            code = pl_event_add(env, PL_WARN, "left out: %lld %s whose measurements of %s disagree, so that no class is known",
-                                (long long)undecided, pl_plural(undecided, "molecule", "molecules"), label);
+        if (undecided > 0)
+            pl_event_add(env, PL_WARN, "left out: %lld %s whose measurements of %s disagree, so that no class is known",
+                         (long long)undecided, pl_plural(undecided, "molecule", "molecules"), label);
     }
     return code;
 }
@@ -104,13 +104,10 @@ pl_code st_targets_leave(st_train_conf *less, st_left **left, int32_t *n_left, c
     return PL_OK;
 }
 
-pl_code st_targets_left_tell(pl_env *env, const st_left *left, int32_t n)
+void st_targets_left_tell(pl_env *env, const st_left *left, int32_t n)
 {
-    pl_code code = PL_OK;
-
-    for (int32_t k = 0; k < n && code == PL_OK; k++)
-        code = pl_event_add(env, PL_WARN, "the target %s is left out of the model: %s", left[k].name, left[k].why);
-    return code;
+    for (int32_t k = 0; k < n; k++)
+        pl_event_add(env, PL_WARN, "the target %s is left out of the model: %s", left[k].name, left[k].why);
 }
 
 /* What of a value is to be learned. */
@@ -282,47 +279,40 @@ static void limits_fill(st_samples *s, int64_t i, int32_t k, const nn_scale *sca
     s->high[to] = (float)((rest_of_value(s, i, scale, s->d->high[from]) - scale->mean) / scale->stdev);
 }
 
-static pl_code limits_tell(pl_env *env, const st_train_conf *c, const st_samples *train)
+static void limits_tell(pl_env *env, const st_train_conf *c, const st_samples *train)
 {
-    pl_code code = PL_OK;
-
-    for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
+    for (int32_t k = 0; k < c->targets.n; k++) {
         int64_t limits = 0;
         for (int64_t i = 0; i < train->n; i++)
             limits += st_dataset_is_limit(train->d, train->at[i], k);
-        code = pl_event_add(env, PL_INFO,
-                            "%s: learned from %lld values and %lld limits; errors and intervals are those of values alone",
-                            st_train_target(c)[k].name, (long long)values_of(train, k), (long long)limits);
+        pl_event_add(env, PL_INFO, "%s: learned from %lld values and %lld limits; errors and intervals are those of values alone",
+                     st_train_target(c)[k].name, (long long)values_of(train, k), (long long)limits);
     }
-    if (code == PL_OK && train->d->n_untested > 0)
-        code = pl_event_add(env, PL_INFO, "%lld limits of held-out molecules are not used", (long long)train->d->n_untested);
-    if (code == PL_OK && train->d->n_contrary > 0)
-        code = pl_event_add(env, PL_WARN, "left out: %lld limits that contradict each other, such as >10 and <5 of one molecule",
-                            (long long)train->d->n_contrary);
-    return code;
+    if (train->d->n_untested > 0)
+        pl_event_add(env, PL_INFO, "%lld limits of held-out molecules are not used", (long long)train->d->n_untested);
+    if (train->d->n_contrary > 0)
+        pl_event_add(env, PL_WARN, "left out: %lld limits that contradict each other, such as >10 and <5 of one molecule",
+                     (long long)train->d->n_contrary);
 }
 
 /* Targets that no held-out molecule has, where there are some. */
-static pl_code gaps_tell(pl_env *env, const st_train_conf *c, const st_samples *valid, const st_samples *test)
+static void gaps_tell(pl_env *env, const st_train_conf *c, const st_samples *valid, const st_samples *test)
 {
-    pl_code code = PL_OK;
-
-    for (int32_t k = 0; k < c->targets.n && code == PL_OK; k++) {
+    for (int32_t k = 0; k < c->targets.n; k++) {
         const char *name = st_train_target(c)[k].name;
         if (valid->n > 0 && values_of(valid, k) == 0 && st_family_may_have_network(c))
-            code = pl_event_add(env, PL_WARN, "%s: no validation molecule has it, so the best epoch is chosen without it", name);
-        if (code == PL_OK && test->n > 0 && values_of(test, k) == 0)
-            code = pl_event_add(env, PL_WARN, "%s: no test molecule has it, so its error is not known", name);
+            pl_event_add(env, PL_WARN, "%s: no validation molecule has it, so the best epoch is chosen without it", name);
+        if (test->n > 0 && values_of(test, k) == 0)
+            pl_event_add(env, PL_WARN, "%s: no test molecule has it, so its error is not known", name);
     }
-    return code;
 }
 
-pl_code st_targets_tell(pl_env *env, const st_train_conf *c, const st_samples *train, const st_samples *valid,
-                        const st_samples *test)
+void st_targets_tell(pl_env *env, const st_train_conf *c, const st_samples *train, const st_samples *valid, const st_samples *test)
 {
-    pl_code code = c->targets.n > 1 ? gaps_tell(env, c, valid, test) : PL_OK;
-
-    return code == PL_OK && train->d->limits ? limits_tell(env, c, train) : code;
+    if (c->targets.n > 1)
+        gaps_tell(env, c, valid, test);
+    if (train->d->limits)
+        limits_tell(env, c, train);
 }
 
 void st_targets_fill(st_samples *s, const nn_model_file *m, const st_class_weight *weight)
