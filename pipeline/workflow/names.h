@@ -8,7 +8,8 @@ enum { PL_NAMES_MAX = 32, PL_NAME_BYTES = 201 };
 
 typedef struct pl_names {
     int n;
-    bool too_many; /* some name is not among them: too long, or one too many */
+    bool too_many;  /* some name is not among them: too long, or one too many */
+    bool no_memory; /* some may not be among them: whoever looked for them had no memory */
     char name[PL_NAMES_MAX][PL_NAME_BYTES];
 } pl_names;
 

@@ -243,7 +243,7 @@ def scores_depend_on_nothing_but_the_molecule():
         p.run("run", "w.yaml", "-q", "workdir=second", "stages.train.epochs=2")
         shutil.copy(p.path("second/models/e2e.safetensors"), p.path("two.safetensors"))
         records = sieve.sdf_records(sieve.data(SDF), 120).split(b"$$$$\n")[90:120]
-        chloride = records[0].replace(b" C  ", b" Cl ", 1)
+        chloride = records[0].replace(b" H  ", b" Cl ", 1)
         assert b" Cl " in chloride
         extra = "models:\n  one: {path: one.safetensors}\n  two: {path: two.safetensors}\n"
         read = READ.replace("labels: [gap]", "labels: none")

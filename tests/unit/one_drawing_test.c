@@ -111,7 +111,6 @@ static const char *const others[] = {
     "O=N(=O)[Cu]",
     "C[S+]([O-])[Fe]",
     "[Fe][CH-][P+](C)(C)C",
-    "CS(C)C",
     "CSOC",
     "CSC",
     "C[S+](C)OC",

@@ -122,6 +122,8 @@ void st_columns_check(const pl_workflow *wf, const pl_step *prepare, pl_problems
     if (columns->too_many)
         pl_problem_add(problems, prepare->node, "columns: models read at most %d columns, whose names have at most %d bytes",
                        PL_NAMES_MAX, PL_NAME_BYTES - 1);
+    if (columns->no_memory)
+        pl_problem_refused(problems, prepare->node, NULL);
     for (int32_t i = 0; i < wf->inputs.n && columns->n > 0 && pl_workflow_step(wf, "read") != NULL; i++) {
         look l = { .columns = columns };
         if (look_through(&l, wf, st_input_at(wf, i)))

@@ -14,7 +14,7 @@
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
-enum { LABELS_MAX = 64, NAMES_MAX = 64, SHOWN = 60 };
+enum { NAMES_MAX = 64, SHOWN = 60 };
 
 typedef struct label {
     const char *name;
@@ -36,7 +36,7 @@ typedef struct label {
 typedef struct scan {
     const pl_workflow *wf;
     st_label_need need;
-    label label[LABELS_MAX];
+    label *label; /* [n], with room for all that may be looked at */
     int n;
     const char *field[NAMES_MAX]; /* names of data fields that were seen */
     int n_fields;
@@ -94,8 +94,6 @@ static void add_label(scan *s, const char *name, bool learned)
             s->label[i].learned |= learned;
             return;
         }
-    if (s->n == LABELS_MAX)
-        return;
     s->label[s->n] = (label){ .name = name, .learned = learned, .unit = "" };
     for (int32_t i = 0; i < c->properties.n; i++)
         if (strcmp(p[i].name, name) == 0) {
@@ -131,35 +129,61 @@ static void add_targets(scan *s)
     }
 }
 
+static const st_prepare_conf *prepare_of(const scan *s) { return pl_workflow_step(s->wf, "prepare")->conf; }
+
+static void add_kept(scan *s)
+{
+    const pl_list *labels = &prepare_of(s)->labels;
+    const char *const *name = labels->items;
+    const bool named = labels->n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
+
+    for (int32_t i = 0; named && i < labels->n; i++)
+        add_label(s, name[i], false);
+}
+
 static void add_labels(scan *s)
 {
-    const pl_step *prepare = pl_workflow_step(s->wf, "prepare");
-    const st_prepare_conf *c = prepare->conf;
-    const char *const *name = c->labels.items;
-    const bool named = !s->need.targets_only && c->labels.n > 0 && strcmp(name[0], "all") != 0 && strcmp(name[0], "none") != 0;
-
-    for (int32_t i = 0; named && i < c->labels.n; i++)
-        add_label(s, name[i], false);
+    if (!s->need.targets_only)
+        add_kept(s);
     add_targets(s);
+}
+
+/* Room for all labels that may be added. */
+static label *labels_make(const scan *s)
+{
+    const pl_step *train = pl_workflow_step(s->wf, "train");
+    const pl_node *targets = train != NULL ? pl_node_get(train->node, "targets") : NULL;
+    const int32_t others = s->need.compared != NULL ? s->need.compared->n + s->need.read->n : 0;
+
+    return PL_NEW(s->mem, label, prepare_of(s)->labels.n + others + (targets != NULL ? targets->n : 0));
+}
+
+static void others_mark(scan *s, int from, bool compared)
+{
+    for (int i = from; i < s->n; i++) {
+        s->label[i].compared = compared;
+        s->label[i].read = !compared;
+        s->label[i].once = s->need.unit != NULL;
+        if (s->need.unit != NULL)
+            s->label[i].unit = s->need.unit;
+    }
 }
 
 /* The labels of the need. */
 static void add_others(scan *s)
 {
-    const pl_names *const of[] = { s->need.compared, s->need.read };
+    const st_label_need *need = &s->need;
+    int n_compared;
 
-    for (int k = 0; k < 2; k++)
-        for (int i = 0; i < of[k]->n; i++) {
-            const int at = s->n;
-            add_label(s, of[k]->name[i], false);
-            if (s->n == at)
-                continue;
-            s->label[at].compared = k == 0;
-            s->label[at].read = k == 1;
-            if (s->need.unit != NULL)
-                s->label[at].unit = s->need.unit;
-            s->label[at].once = s->need.unit != NULL;
-        }
+    for (int i = 0; i < need->compared->n; i++)
+        add_label(s, need->compared->name[i], false);
+    n_compared = s->n;
+    others_mark(s, 0, true);
+    for (int i = 0; i < need->read->n; i++)
+        add_label(s, need->read->name[i], false);
+    if (need->kept)
+        add_kept(s);
+    others_mark(s, n_compared, false);
 }
 
 /* ---- the records ---- */
@@ -487,6 +511,9 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     if (code != PL_OK || prepare == NULL || pl_workflow_step(wf, "read") == NULL)
         return code;
     *s = (scan){ .wf = wf, .need = *need, .whole = true, .mem = mem };
+    s->label = labels_make(s);
+    if (s->label == NULL)
+        return pl_fail(err, PL_ENOMEM, "the labels");
     if (need->compared != NULL)
         add_others(s);
     else
@@ -508,13 +535,15 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     return PL_OK;
 }
 
+/* A file that cannot be read is told by others. */
 static void others_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems)
 {
-    pl_arena *mem = need->compared->n + need->read->n > 0 ? pl_arena_new(1 << 16) : NULL;
+    const bool some = need->compared->n + need->read->n > 0 || need->kept;
+    pl_arena *mem = some ? pl_arena_new(1 << 16) : NULL;
     pl_text counts = { 0 };
 
-    if (mem != NULL)
-        (void)st_label_scan(wf, need, problems, &counts, mem, NULL);
+    if (some && (mem == NULL || st_label_scan(wf, need, problems, &counts, mem, NULL) == PL_ENOMEM))
+        pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
     pl_text_free(&counts);
     pl_arena_free(mem);
 }
@@ -522,15 +551,15 @@ static void others_scan(const pl_workflow *wf, const st_label_need *need, pl_pro
 void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
 {
     const st_prepare_conf *c = pl_workflow_step(wf, "prepare")->conf;
-    const char *const *name = c->labels.items;
-    pl_names compared = { 0 }, read = c->columns;
+    const bool kept = c->labels.n > 0 && pl_workflow_step(wf, "train") == NULL; /* which looks at its targets */
+    pl_names compared = { 0 };
 
-    for (int32_t i = 0; i < c->labels.n && pl_workflow_step(wf, "train") == NULL; i++) /* which looks at its targets */
-        pl_names_add(&read, name[i]);
     for (int i = 0; i < wf->n_steps; i++)
         if (wf->step[i].stage->names != NULL)
             wf->step[i].stage->names(wf, &wf->step[i], ST_COMPARED_LABELS, &compared);
-    others_scan(wf, &(st_label_need){ .compared = &compared, .read = &read }, problems);
+    if (compared.no_memory)
+        pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
+    others_scan(wf, &(st_label_need){ .compared = &compared, .read = &c->columns, .kept = kept }, problems);
 }
 
 void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems)

@@ -26,6 +26,7 @@ typedef struct st_label_need {
     /* In place of what `prepare` and `train` name; NULL: that. */
     const pl_names *compared; /* only whether they are measured values of one unit */
     const pl_names *read;     /* only whether they have one unit                   */
+    bool kept;                /* so the labels that `prepare` names                */
     const char *unit;         /* of those, where the workflow does not say it; NULL: any */
 } st_label_need;
 

@@ -515,8 +515,10 @@ void st_evaluate_labels(const pl_workflow *wf, const pl_step *step, pl_names *ou
     const char *name[NN_TARGETS_MAX];
     st_model_list l;
 
-    if (mem == NULL)
+    if (mem == NULL) {
+        out->no_memory = true;
         return;
+    }
     st_model_list_fill(&l, wf, &conf_of(step)->models, mem);
     for (int k = 0; k < l.n; k++)
         for (int32_t i = 0, n = nn_model_target_names(name, l.path[k], mem); i < n; i++) {

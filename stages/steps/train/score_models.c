@@ -258,8 +258,12 @@ void st_model_list_names(const pl_workflow *wf, const pl_list *wanted, const cha
     const char *name[NN_COLUMNS_MAX];
     st_model_list l;
 
-    if (mem == NULL)
+    if (strcmp(what, ST_COLUMNS) != 0)
         return;
+    if (mem == NULL) {
+        out->no_memory = true;
+        return;
+    }
     st_model_list_fill(&l, wf, wanted, mem);
     for (int k = 0; !l.trained_here && k < l.n; k++)
         for (int32_t i = 0, n = nn_model_column_names(name, l.path[k], mem); i < n; i++)

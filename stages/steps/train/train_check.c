@@ -164,8 +164,8 @@ static void labels_check(const pl_workflow *wf, pl_problems *problems)
     pl_text counts = { 0 };
     const st_label_need need = st_train_need(wf, true);
 
-    if (mem != NULL)
-        (void)st_label_scan(wf, &need, problems, &counts, mem, NULL);
+    if (mem == NULL || st_label_scan(wf, &need, problems, &counts, mem, NULL) == PL_ENOMEM)
+        pl_problem_refused(problems, pl_workflow_step(wf, "train")->node, NULL);
     pl_text_free(&counts);
     pl_arena_free(mem);
 }
