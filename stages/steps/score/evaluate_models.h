@@ -25,10 +25,10 @@ typedef struct st_evaluate_conf {
     int32_t mirror; /* nn_mirror_mode */
 } st_evaluate_conf;
 
-/* For a workflow without a train stage: whether it evaluates the part, its check, and its work. */
 /* Adds the labels that the targets of its models are compared with. */
 void st_evaluate_labels(const pl_workflow *wf, const pl_step *step, pl_names *out);
 
+/* For a workflow without a train stage: whether it evaluates the part, its check, and its work. */
 bool st_evaluate_wants(const st_evaluate_conf *c, st_part part);
 void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems);
 pl_code st_evaluate_models(pl_env *env, st_evaluation *rows, const nn_train_host *host, pl_error *err);
