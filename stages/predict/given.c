@@ -143,13 +143,15 @@ static const char *unit_differs(const st_given *g, int k, const ch_field *f, con
 {
     char unit[CH_UNIT_BYTES], want[CH_UNIT_BYTES];
     const ch_field *beside = ch_unit_of(unit, a->field, a->n_fields, f);
+    const char *why;
 
     if (beside == NULL || g->unit[k] == NULL || unit[0] == '\0')
         return NULL;
     ch_unit_plain(want, g->unit[k]);
-    return strcmp(unit, want) == 0 ? NULL
-                                   : pl_sprintf(a->mem, "column %s: %.60s is '%s', and the model reads it in %.60s", f->name,
-                                                beside->name, unit, g->unit[k]);
+    if (strcmp(unit, want) == 0)
+        return NULL;
+    why = pl_sprintf(a->mem, "column %s: %.60s is '%s', and the model reads it in %.60s", f->name, beside->name, unit, g->unit[k]);
+    return why != NULL ? why : "a column is in another unit than the model reads";
 }
 
 pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err)
