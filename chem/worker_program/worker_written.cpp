@@ -142,14 +142,15 @@ static void check_mol2(std::istream &in)
     }
 }
 
+static std::string place_called(const std::string &place) { return place.empty() ? "none" : place; }
+
 // An atom of a crystal in two places: Open Babel reads all of them as atoms. `where`: where the atom called so was first.
 static void check_place(std::map<std::string, std::string> &where, const std::string &name, const std::string &place)
 {
     const auto first = where.emplace(name, place).first;
     if (first->second == place)
         return;
-    const std::string one = first->second.empty() ? "none" : first->second, other = place.empty() ? "none" : place;
-    fail(CH_PARSE, "atom " + name + " is in alternate locations (" + one + " and " + other +
+    fail(CH_PARSE, "atom " + name + " is in alternate locations (" + place_called(first->second) + " and " + place_called(place) +
                        "), which are places of one atom: keep the atoms of one location");
 }
 

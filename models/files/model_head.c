@@ -40,24 +40,6 @@ static json_t *columns_list(const json_t *head)
     return list;
 }
 
-int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path, pl_arena *mem)
-{
-    FILE *f = fopen(path, "rbe");
-    json_t *head = f != NULL ? head_read(f) : NULL, *list = columns_list(head);
-    int32_t n = 0;
-
-    for (size_t k = 0; k < json_array_size(list) && n < NN_COLUMNS_MAX; k++) {
-        const char *one = json_string_value(json_object_get(json_array_get(list, k), "name"));
-        if (one != NULL && (name[n] = pl_strdup(mem, one)) != NULL)
-            n++;
-    }
-    json_decref(list);
-    json_decref(head);
-    if (f != NULL)
-        (void)fclose(f);
-    return n;
-}
-
 /* The targets of the metadata; of one alone that one. NULL: there are none. */
 static json_t *targets_list(const json_t *head)
 {
@@ -70,13 +52,14 @@ static json_t *targets_list(const json_t *head)
     return list;
 }
 
-int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *path, pl_arena *mem)
+/* The names in the list of a model's head, at most max. */
+static int32_t names_read(const char *name[], int32_t max, json_t *(*list_of)(const json_t *head), const char *path, pl_arena *mem)
 {
     FILE *f = fopen(path, "rbe");
-    json_t *head = f != NULL ? head_read(f) : NULL, *list = targets_list(head);
+    json_t *head = f != NULL ? head_read(f) : NULL, *list = list_of(head);
     int32_t n = 0;
 
-    for (size_t k = 0; k < json_array_size(list) && n < NN_TARGETS_MAX; k++) {
+    for (size_t k = 0; k < json_array_size(list) && n < max; k++) {
         const char *one = json_string_value(json_object_get(json_array_get(list, k), "name"));
         if (one != NULL && (name[n] = pl_strdup(mem, one)) != NULL)
             n++;
@@ -86,6 +69,16 @@ int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *path
     if (f != NULL)
         (void)fclose(f);
     return n;
+}
+
+int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path, pl_arena *mem)
+{
+    return names_read(name, NN_COLUMNS_MAX, columns_list, path, mem);
+}
+
+int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *path, pl_arena *mem)
+{
+    return names_read(name, NN_TARGETS_MAX, targets_list, path, mem);
 }
 
 bool nn_model_may_have_network(const char *path)

@@ -104,14 +104,17 @@ static void nearest_print(const subject *s, const nn_model_file *m, int32_t targ
     const nn_domain *d = &m->domain;
     const ch_among a = nn_domain_of(d, target);
     const bool own = targets_differ(m);
+    const char *measured = d->value != NULL ? ", measured" : "";
     ch_nearest near;
 
     if (d->n == 0)
         return;
     ch_nearest_open(&near, &s->is.print, -1);
     ch_nearest_in(&near, &a, 0, d->n);
-    pl_cmd_print("  nearest training molecules%s%s (Tanimoto similarity, InChIKey%s)\n", own ? " of " : "",
-                 own ? m->target[target].name : "", d->value != NULL ? ", measured" : "");
+    pl_cmd_print("  nearest training molecules");
+    if (own)
+        pl_cmd_print(" of %s", m->target[target].name);
+    pl_cmd_print(" (Tanimoto similarity, InChIKey%s)\n", measured);
     for (int32_t k = 0; k < near.n && k < NEAREST; k++) {
         const int32_t at = near.near[k].at;
         pl_cmd_print("    %.2f  %-27s", ch_nearest_alike(&near, k), d->key[at]);

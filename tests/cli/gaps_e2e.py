@@ -3,8 +3,6 @@
 """Targets with gaps: what was measured for molecules of one kind alone is outside of its domain for others, which another target knows."""
 import csv
 import json
-import os
-import struct
 
 import sieve
 from targets_e2e import FLAT, NUMBERS, assays, begin, metadata
@@ -29,22 +27,11 @@ def dry(p):
             f.write("%s,%s,%d,%s,%s\n" % (row["smiles"], row["name"], (80, 20, 40)[k % 3], row["logS"], row["logS"] if known else ""))
 
 
-def without_own(path, to):
-    """The same model as an earlier version wrote it."""
-    with open(path, "rb") as f:
-        data = f.read()
-    n = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + n])
-    meta = header["__metadata__"]
-    del meta["sha256"]
+def without_own(meta):
     target = json.loads(meta["target"])
     for one in target["targets"]:
         one.pop("range", None), one.pop("columns", None)
     meta["target"] = json.dumps(target)
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(to, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data[8 + n:])
 
 
 def predicted(p, path):
@@ -80,7 +67,7 @@ def a_target_with_gaps_has_a_domain_of_its_own():
         got, said = predicted(p, PATH)
         assert got == want and "earlier version" not in said, (got, said)
         # A file of an earlier version is read as it was, with a warning.
-        without_own(p.path(PATH), p.path("old.safetensors"))
+        sieve.older_model(p.path(PATH), p.path("old.safetensors"), without_own)
         got, said = predicted(p, "old.safetensors")
         assert got == {k: want["logS"] for k in got} and said.count(SHARED % "e2e") == 1, (got, said)
         said = p.run("model", "diff", "old.safetensors", PATH, expect=1)[1]
@@ -95,7 +82,7 @@ def calibration_gives_each_target_the_domain_of_its_own():
         p.workflow([IN], FLAT % ("logS, dry", "logS: {better: high}", "trees", "{name: logS}, {name: dry}"))
         p.run("run", "w.yaml", "-q", "--until", "train")
         before = metadata(p.path(PATH))
-        without_own(p.path(PATH), p.path("old.safetensors"))
+        sieve.older_model(p.path(PATH), p.path("old.safetensors"), without_own)
         stages = FLAT[:FLAT.index("  split:")] % ("logS, dry", "logS: {better: high}")
         p.workflow([IN], stages + "  evaluate: {models: [old, now], calibrate: true, on: [calibration]}\n  score: {models: [old]}\n", name="c.yaml",
                    workdir="c", extra="models:\n  old: {path: old.safetensors}\n  now: {path: %s}\n" % PATH)

@@ -9,6 +9,7 @@ import random
 import shutil
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -212,6 +213,20 @@ def accounted(project, workdir="run"):
     assert one("PRAGMA integrity_check") == "ok"
     assert project.rows("PRAGMA foreign_key_check", workdir=workdir) == []
     return records, good, failed
+
+
+def older_model(path, to, change):
+    """The same model as an earlier version wrote it: without a checksum, and with what `change` does to its metadata."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + n])
+    del header["__metadata__"]["sha256"]
+    change(header["__metadata__"])
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(to, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data[8 + n:])
 
 
 def main(tests):

@@ -454,17 +454,17 @@ static pl_code store_hits(const st_ranking *s, pl_error *err)
 /* "100 ranked of 3,210 candidates, 512 left out as too similar to better ones" */
 static void say(const st_ranking *s)
 {
-    char hits[32], all[32], passed[32];
+    char hits[32], all[32], number[32], passed[80] = "";
     pl_text funnel = { 0 };
 
     st_rank_funnel_say(&funnel, s);
-    (void)pl_count_str(s->n_passed, passed);
+    if (is_diverse(s->conf))
+        (void)snprintf(passed, sizeof passed, ", %s left out as too similar to better ones", pl_count_str(s->n_passed, number));
     if (s->n_candidates == 0)
         pl_event_add(s->env, PL_WARN, "no molecule satisfies the constraints; the ranking is empty%s", pl_text_str(&funnel));
     else
-        pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s%s%s", pl_count_str(s->n_hits, hits),
-                     pl_count_str(s->n_candidates, all), is_diverse(s->conf) ? ", " : "", is_diverse(s->conf) ? passed : "",
-                     is_diverse(s->conf) ? " left out as too similar to better ones" : "", pl_text_str(&funnel));
+        pl_event_add(s->env, PL_INFO, "%s ranked of %s candidates%s%s", pl_count_str(s->n_hits, hits),
+                     pl_count_str(s->n_candidates, all), passed, pl_text_str(&funnel));
     pl_text_free(&funnel);
 }
 
