@@ -126,7 +126,8 @@ static nn_gpu *gpu_open(int32_t device, bool yields, char *text, size_t n)
     if (e == cudaSuccess)
         return g;
     cudaGetLastError();
-    snprintf(text, n, "GPU %d cannot be used: %s", (int)device, cudaGetErrorString(e));
+    snprintf(text, n, "GPU %d cannot be used: %s%s", (int)device, cudaGetErrorString(e),
+             e == cudaErrorMemoryAllocation ? "; if nvidia-smi shows free memory, too many programs use it at once" : "");
     gpu_close(g);
     return NULL;
 }
