@@ -184,7 +184,8 @@ def of_file(top, path):
     found += [Mutant(path, text, *site) for site in texts(text, code, strings)]
     seen, inside = {}, list(functions(code))
     for m in sorted(found, key=lambda m: (m.at, m.kind, m.new)):
-        m.nth = seen[m.key()] = seen.get(m.key(), 0) + 1
+        key = m.key()
+        m.nth = seen[key] = seen.get(key, 0) + 1
         m.function = inside[m.line - 1]
         yield m
 
