@@ -125,13 +125,20 @@ void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, cons
         relation->name, relation->text, label, label, label);
 }
 
-/* ---- units ---------------------------------------------------------------- */
+/* ---- units and kinds ------------------------------------------------------ */
 
 /* stem: what a field of units has before the ending. */
 static bool is_units(char stem[KEY], const char *name)
 {
     key_of(stem, name);
     return cut(stem, "units") || cut(stem, "unit");
+}
+
+/* What a field of kinds has. */
+static bool is_type(char stem[KEY], const char *name)
+{
+    key_of(stem, name);
+    return cut(stem, "type");
 }
 
 /* Of ChEMBL and others, for the value of a row. */
@@ -145,12 +152,34 @@ static bool is_of_any(const char *stem)
     return false;
 }
 
+/* As these, but for "type" and "Assay Type" (binding, functional), which say other things of a row. */
+static bool is_type_of_any(const char *stem) { return stem[0] != '\0' && strcmp(stem, "assay") != 0 && is_of_any(stem); }
+
 static bool belongs_to_some(const char *stem, const ch_field *fields, int n)
 {
     for (int i = 0; i < n; i++)
         if (belongs(stem, fields[i].name))
             return true;
     return false;
+}
+
+/* The field with such a name that belongs to `label`, or else may be meant for any. NULL: none, or its text says nothing. */
+static const ch_field *beside(const ch_field *fields, int n, const ch_field *label, bool (*is_such)(char[KEY], const char *),
+                              bool (*may_be_of_any)(const char *))
+{
+    const ch_field *any = NULL;
+    char stem[KEY];
+
+    for (int i = 0; i < n && label != NULL; i++) {
+        const ch_field *f = &fields[i];
+        if (f == label || f->is_number || f->text[0] == '\0' || strlen(f->text) >= CH_UNIT_BYTES || !is_such(stem, f->name))
+            continue;
+        if (belongs(stem, label->name))
+            return f;
+        if (any == NULL && may_be_of_any(stem) && !belongs_to_some(stem, fields, n))
+            any = f;
+    }
+    return any;
 }
 
 void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given)
@@ -172,60 +201,85 @@ void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given)
 
 const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label)
 {
-    const ch_field *own = NULL, *any = NULL;
-    char stem[KEY];
+    const ch_field *f = beside(fields, n, label, is_units, is_of_any);
 
     unit[0] = '\0';
-    for (int i = 0; i < n && label != NULL; i++) {
-        const ch_field *f = &fields[i];
-        if (f == label || f->is_number || f->text[0] == '\0' || strlen(f->text) >= CH_UNIT_BYTES || !is_units(stem, f->name))
-            continue;
-        if (own == NULL && belongs(stem, label->name))
-            own = f;
-        else if (any == NULL && is_of_any(stem) && !belongs_to_some(stem, fields, n))
-            any = f;
-    }
-    own = own != NULL ? own : any;
-    if (own != NULL)
-        ch_unit_plain(unit, own->text);
-    return own;
+    if (f != NULL)
+        ch_unit_plain(unit, f->text);
+    return f;
 }
 
-bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line)
+/* Whether `text` of the field `f`, which may be the same as the first row's, is not. */
+static bool said_add(ch_said *s, const ch_field *f, const char *text, bool same, int64_t line)
+{
+    if (s->first[0] == '\0') {
+        (void)snprintf(s->first, sizeof s->first, "%s", text);
+        (void)snprintf(s->name, sizeof s->name, "%s", f->name);
+        s->line = line;
+        return false;
+    }
+    if (!same && s->other[0] == '\0') {
+        (void)snprintf(s->other, sizeof s->other, "%s", text);
+        s->other_line = line;
+    }
+    return !same;
+}
+
+static bool unit_add(ch_said *s, const ch_field *fields, int n, const ch_field *label, int64_t line)
 {
     char unit[CH_UNIT_BYTES];
     const ch_field *f = ch_unit_of(unit, fields, n, label);
 
-    if (f == NULL || unit[0] == '\0' || strcmp(unit, u->first) == 0)
-        return false;
-    if (u->first[0] == '\0') {
-        (void)snprintf(u->first, sizeof u->first, "%s", unit);
-        (void)snprintf(u->name, sizeof u->name, "%s", f->name);
-        u->line = line;
-        return false;
-    }
-    if (u->other[0] == '\0') {
-        (void)snprintf(u->other, sizeof u->other, "%s", unit);
-        u->other_line = line;
-    }
-    return true;
+    return f != NULL && unit[0] != '\0' && said_add(s, f, unit, strcmp(unit, s->first) == 0, line);
 }
 
-bool ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted)
+static bool type_add(ch_said *s, const ch_field *fields, int n, const ch_field *label, int64_t line)
 {
+    char type[CH_UNIT_BYTES], key[KEY], first[KEY];
+    const ch_field *f = beside(fields, n, label, is_type, is_type_of_any);
+
+    if (f == NULL)
+        return false;
+    ch_unit_plain(type, f->text);
+    key_of(key, type);
+    key_of(first, s->first);
+    return key[0] != '\0' && said_add(s, f, type, strcmp(key, first) == 0, line);
+}
+
+bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line)
+{
+    const bool unit = unit_add(&u->unit, fields, n, label, line), type = type_add(&u->type, fields, n, label, line);
+
+    return unit || type;
+}
+
+bool ch_units_differ(const ch_units *u) { return u->unit.other[0] != '\0' || u->type.other[0] != '\0'; }
+
+static void several_say(char out[CH_RELATION_BYTES], const ch_said *s, const char *label, const char *what, const char *to_do)
+{
+    (void)snprintf(out, CH_RELATION_BYTES, "%lld: %s is '%s', and '%s' in line %lld: %s are not one column of %.60s; %s",
+                   (long long)s->other_line, s->name, s->other, s->first, (long long)s->line, what, label, to_do);
+}
+
+const ch_said *ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted)
+{
+    const ch_said *s = &u->unit;
     char want[CH_UNIT_BYTES];
 
     ch_unit_plain(want, wanted);
-    if (u->other[0] != '\0')
-        (void)snprintf(
-            out, CH_RELATION_BYTES,
-            "%lld: %s is '%s', and '%s' in line %lld: numbers of two units are not one column of %.60s; convert them, or remove "
-            "the column of units if it does not belong to them",
-            (long long)u->other_line, u->name, u->other, u->first, (long long)u->line, label);
-    else if (want[0] != '\0' && u->first[0] != '\0' && strcmp(want, u->first) != 0)
-        (void)snprintf(out, CH_RELATION_BYTES, "%lld: %s is '%s', and %.60s is said to be in %.60s", (long long)u->line, u->name,
-                       u->first, label, wanted);
-    else
-        return false;
-    return true;
+    if (s->other[0] != '\0') {
+        several_say(out, s, label, "numbers of two units",
+                    "convert them, or remove the column of units if it does not belong to them");
+        return s;
+    }
+    if (want[0] != '\0' && s->first[0] != '\0' && strcmp(want, s->first) != 0) {
+        (void)snprintf(out, CH_RELATION_BYTES, "%lld: %s is '%s', and %.60s is said to be in %.60s", (long long)s->line, s->name,
+                       s->first, label, wanted);
+        return s;
+    }
+    s = &u->type;
+    if (s->other[0] == '\0')
+        return NULL;
+    several_say(out, s, label, "two kinds of measurement", "keep the rows of one, or remove the column of types to mix them");
+    return s;
 }

@@ -1,12 +1,13 @@
-/* chem/records/relation.h - values whose relation or unit stands in a field of its own, as in exports of ChEMBL: Standard Relation ">"
- * beside Standard Value "10000" is the limit ">10000", and Standard Units says of what.
+/* chem/records/relation.h - values whose relation, unit or kind stands in a field of its own, as in exports of ChEMBL: Standard Relation
+ * ">" beside Standard Value "10000" is the limit ">10000", Standard Units says of what, and Standard Type what was measured (IC50, Ki).
  *
  * A relation field has a name that ends with "relation" or "qualifier". It belongs to the field whose name has in its place "value" or
  * nothing: "Standard Relation" to "Standard Value", "ic50_relation" to "IC50 (nM)", "relation" to "value". Letter case, blanks, signs and
  * a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
  *
  * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way. One that is called "units" or
- * "Standard Units" and belongs to no field of the record may be meant for any. */
+ * "Standard Units" and belongs to no field of the record may be meant for any. The same holds of a field of kinds, whose name ends with
+ * "type"; letter case, blanks and signs do not count in it. */
 #ifndef CH_RELATION_H
 #define CH_RELATION_H
 
@@ -31,17 +32,26 @@ const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int
 /* The same of a unit that someone gave. */
 void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given);
 
-/* The units of a column, from record to record. Zeroed before the first. */
-typedef struct ch_units {
+/* What the fields of one column say, from record to record. Zeroed before the first. */
+typedef struct ch_said {
     char first[CH_UNIT_BYTES], other[CH_UNIT_BYTES]; /* other: one that differs from the first; "": none */
     char name[CH_UNIT_BYTES];                        /* of the field                                     */
     int64_t line, other_line;                        /* where they are                                   */
+} ch_said;
+
+/* The units and the kinds of a column. Zeroed before the first record. */
+typedef struct ch_units {
+    ch_said unit, type;
 } ch_units;
 
-/* Adds that of `label` in a record that begins at `line`; returns whether it differs from the first. */
+/* Adds those of `label` in a record that begins at `line`; returns whether one differs from the first. */
 bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line);
 
-/* What is wrong with them: several, or another than `wanted` ("": any); false: nothing. For messages that name the file. */
-bool ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted);
+/* Whether two rows differ. */
+bool ch_units_differ(const ch_units *u);
+
+/* What is wrong with them: several, or another unit than `wanted` ("": any), and which of the two it is; NULL: nothing. For messages that
+ * name the file. */
+const ch_said *ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted);
 
 #endif

@@ -180,7 +180,7 @@ static pl_code take_measured(table *t, st_outcome_row *o, const ch_field *field,
     }
     if (f != NULL && f->text[0] != '\0' && !t->x->is_class)
         (void)ch_units_add(&t->units, field, n, f, line);
-    if (ch_units_say(what, &t->units, t->column, t->x->unit))
+    if (ch_units_say(what, &t->units, t->column, t->x->unit) != NULL)
         return pl_fail(err, PL_EINPUT, "%s:%s", t->x->c->answers.table, what);
     return take(t, o, f, line, err);
 }

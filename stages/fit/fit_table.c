@@ -236,7 +236,7 @@ static pl_code table_judge(const st_fit_table *t, const st_fit_ask *ask, const n
         return target_missing(t, ask->target, all, err);
     if (t->relation != NULL)
         return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, t->relation);
-    if (!st_fit_is_class(t) && ch_units_say(what, &t->units, t->target, ask->unit != NULL ? ask->unit : ""))
+    if (!st_fit_is_class(t) && ch_units_say(what, &t->units, t->target, ask->unit != NULL ? ask->unit : "") != NULL)
         return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, what);
     if (t->texts > t->numbers)
         return texts_tell(t, err);

@@ -24,7 +24,7 @@ typedef struct reading {
     bool has_smiles, bounds; /* bounds: limits are labels, read: {censored: bound} */
     const char *names[NAMES_MAX];
     int n_names;    /* columns */
-    ch_units units; /* of the values, where the database does not say it */
+    ch_units units; /* of the values */
     sqlite3_stmt *get_measured, *get_label;
 } reading;
 
@@ -258,24 +258,23 @@ static bool value_read(st_label_row *row, reading *x, const ch_field *f, int64_t
     return false;
 }
 
-/* A column of units beside the values. */
+/* Columns of units and of types beside the values. */
 static bool unit_is_right(reading *x, const ch_field *field, int n, int64_t line)
 {
     const ch_field *value = ch_field_find(field, n, x->out->column);
     const char *want = x->ask->unit != NULL ? x->ask->unit : x->out->unit;
     char unit[CH_UNIT_BYTES], wanted[CH_UNIT_BYTES], what[CH_RELATION_BYTES];
     const ch_field *f = ch_unit_of(unit, field, n, value);
+    const bool differs = !x->out->is_class && ch_units_add(&x->units, field, n, value, line);
 
     ch_unit_plain(wanted, want);
-    if (f == NULL || unit[0] == '\0' || x->out->is_class || strcmp(unit, wanted) == 0)
-        return true;
-    if (wanted[0] == '\0' && !ch_units_add(&x->units, field, n, value, line))
-        return true;
-    if (wanted[0] == '\0' && ch_units_say(what, &x->units, x->out->column, ""))
-        problem(x, line, "%s", strchr(what, ' ') + 1);
-    else
+    if (!x->out->is_class && f != NULL && unit[0] != '\0' && wanted[0] != '\0' && strcmp(unit, wanted) != 0)
         problem(x, line, "the unit is '%.*s', and %s is in %s%s", SHOWN, f->text, x->out->property, want,
                 x->ask->factor != 0 ? " by --unit" : "; convert it, or give --unit and --factor for a file of one unit");
+    else if (differs && ch_units_say(what, &x->units, x->out->column, "") != NULL)
+        problem(x, line, "%s", strchr(what, ' ') + 1);
+    else
+        return true;
     return false;
 }
 

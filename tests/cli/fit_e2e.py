@@ -127,6 +127,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
         p.put("limit.csv", table([(s, ">10") for s, _ in good], "id,smiles,pIC50"))
         p.put("beside.csv", table([("%s,%s" % (s, "=>"[k % 5 == 4]), y) for k, (s, y) in enumerate(good)], "id,smiles,relation,pIC50"))
         p.put("units.csv", table([("%s,%s" % (s, "nM" if k else "uM"), y) for k, (s, y) in enumerate(good)], "id,smiles,Standard Units,Standard Value"))
+        p.put("kinds.csv", table([("%s,%s" % (s, "IC50" if k else "Ki"), y) for k, (s, y) in enumerate(good)], "id,smiles,Standard Type,Standard Value"))
         p.put("same.csv", table([(s, 1) for s, _ in good], "id,smiles,pIC50"))
         p.put("few.csv", table(good[:19], "id,smiles,pIC50"))
         p.put("enough.csv", table([(s, 1) for s, _ in good[:20]], "id,smiles,pIC50"))
@@ -141,6 +142,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
                  (2, ("beside.csv", "-t", "pIC50"), "beside.csv:6: relation is '>' beside a number in pIC50: a limit is no"),
                  (2, ("units.csv", "-t", "Standard Value"), "units.csv:3: Standard Units is 'nM', and 'uM' in line 2: numbers of two units"),
                  (2, ("units.csv", "-t", "Standard Value", "--unit", "nM"), "numbers of two units"),
+                 (2, ("kinds.csv", "-t", "Standard Value"), "kinds.csv:3: Standard Type is 'IC50', and 'Ki' in line 2: two kinds of measurement"),
                  (2, ("commas.csv", "-t", "pIC50"), "write numbers, or 0 and 1"), (2, ("limits.csv", "-t", "pIC50"), "write numbers, or 0 and 1"),
                  (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
                  (2, ("few.csv", "-t", "pIC50"), "only 19 of 19 records"), (2, ("enough.csv", "-t", "pIC50"), "nothing to learn"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),

@@ -166,12 +166,15 @@ def units_are_looked_at(p):
     text = "\n".join(["smiles,y,Standard Value,Standard Units"] + lines) + "\n"
     p.put("a.csv", text)
     mixed = "a.csv:11: Standard Units is 'uM', and 'nM' in line 2: numbers of two units are not one column of Standard Value"
+    p.put("b.csv", text.replace("Standard Units", "Standard Type").replace("nM", "IC50").replace("uM", "Ki"))
+    kinds = "b.csv:11: Standard Type is 'Ki', and 'IC50' in line 2: two kinds of measurement are not one column of Standard Value"
     column = (TRAIN % ("[y]", "y")).replace("family: [trees]}", "family: [trees], inputs: {columns: [Standard Value]}}")
     for stages in (TRAIN % ("['Standard Value']", "Standard Value"), KEPT % "", column):
-        p.workflow(["a.csv"], stages)
-        for command in ("check", "run"):
-            said = " ".join(p.run(command, "w.yaml", expect=2)[2].split())
-            assert said.count(mixed) == 1, (stages, command, said)
+        for table, wrong in (("a.csv", mixed), ("b.csv", kinds)):
+            p.workflow([table], stages)
+            for command in ("check", "run"):
+                said = " ".join(p.run(command, "w.yaml", expect=2)[2].split())
+                assert said.count(wrong) == 1, (stages, command, said)
     p.workflow(["a.csv"], TRAIN % ("[y]", "y"))
     p.run("check", "w.yaml")
     p.put("a.csv", text.replace("uM", "nM"))

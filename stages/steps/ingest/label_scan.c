@@ -22,8 +22,9 @@ typedef struct label {
     bool compared, read;    /* nothing but this: st_label_need */
     bool once;              /* only whether it has the unit of the need */
     const char *unit;       /* as the workflow says; ""    */
-    ch_units units;         /* of the numbers, by a column of units */
-    const char *units_path; /* the file with another unit than the first, or with the first */
+    ch_units units;         /* of the numbers, by columns of units and of types */
+    const char *unit_path;  /* the file with another unit than the first, or with the first */
+    const char *type_path;  /* the same of types */
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
     int64_t limits;         /* that are learned from */
     double low, high;       /* of the numbers */
@@ -221,8 +222,10 @@ static void count_units(label *l, const pl_input *in, const ch_record *r, const 
     const ch_units before = l->units;
 
     (void)ch_units_add(&l->units, field, n, f, r->line);
-    if (l->units.line != before.line || l->units.other_line != before.other_line)
-        l->units_path = in->path;
+    if (memcmp(&before.unit, &l->units.unit, sizeof before.unit) != 0)
+        l->unit_path = in->path;
+    if (memcmp(&before.type, &l->units.type, sizeof before.type) != 0)
+        l->type_path = in->path;
 }
 
 /* Whether there is something to learn from. */
@@ -387,14 +390,16 @@ static void judge_rare(const scan *s, const pl_node *at, pl_problems *problems)
 /* A limit that is taken as if it were measured, and numbers of several units. */
 static void judge_beside(const label *l, const pl_node *at, pl_problems *problems)
 {
+    const ch_said *wrong;
     char what[CH_RELATION_BYTES];
 
     if ((l->learned || l->compared) && l->unclear > 0)
         pl_problem_add(problems, at, "labels: %s (%lld in all)", l->relation, (long long)l->unclear);
-    if (l->once && l->units.other[0] != '\0') /* told by st_label_scan_others */
+    if (l->once && ch_units_differ(&l->units)) /* told by st_label_scan_others */
         return;
-    if (ch_units_say(what, &l->units, l->name, l->unit))
-        pl_problem_add(problems, at, "labels: %s:%s", l->units_path, what);
+    wrong = ch_units_say(what, &l->units, l->name, l->unit);
+    if (wrong != NULL)
+        pl_problem_add(problems, at, "labels: %s:%s", wrong == &l->units.unit ? l->unit_path : l->type_path, what);
 }
 
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
