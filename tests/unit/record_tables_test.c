@@ -360,14 +360,16 @@ static void kinds_of_a_column_are_one(void **state)
 {
     (void)state;
     assert_units("smiles,Standard Value,Standard Type\nC,1,IC50\nCC,2,\nCCC,3,'ic50'\nCCCC,4,IC 50\n", "Standard Value", "", "");
-    assert_units("smiles,Standard Value,Standard Type\nC,1,IC50\nCC,2,Ki\nCCC,3,Kd\n", "Standard Value", "",
-                 "3: Standard Type is 'Ki', and 'IC50' in line 2: two kinds of measurement are not one column of Standard Value; keep");
+    assert_units(
+        "smiles,Standard Value,Standard Type\nC,1,IC50\nCC,2,Ki\nCCC,3,Kd\n", "Standard Value", "",
+        "3: Standard Type is 'Ki', and 'IC50' in line 2: two kinds of measurement are not one column of Standard Value; keep");
     assert_units("smiles,x,Standard Type\nC,1,IC50\nCC,2,Ki\n", "x", "", "3: Standard Type is 'Ki'");
     assert_units("smiles,x,x type\nC,1,IC50\nCC,2,Ki\n", "x", "", "3: x type is 'Ki'");
     assert_units("smiles,value,type\nC,1,IC50\nCC,2,Ki\n", "value", "", "3: type is 'Ki'");
     /* Units are told first. */
     assert_units("smiles,x,Standard Type,units\nC,1,IC50,nM\nCC,2,Ki,uM\n", "x", "nM", "3: units is 'uM'");
-    assert_units("smiles,x,Standard Type,units\nC,1,IC50,nM\nCC,2,Ki,nM\n", "x", "uM", "2: units is 'nM', and x is said to be in uM");
+    assert_units("smiles,x,Standard Type,units\nC,1,IC50,nM\nCC,2,Ki,nM\n", "x", "uM",
+                 "2: units is 'nM', and x is said to be in uM");
     /* Of another column, of the assay, of anything, numbers. */
     assert_units("smiles,pX,Standard Value,Standard Type\nC,1,4,IC50\nCC,2,5,Ki\n", "pX", "", "");
     assert_units("smiles,x,Assay Type\nC,1,B\nCC,2,F\n", "x", "", "");
