@@ -1,5 +1,6 @@
 # read, prepare, rank, write; the schema; the program from end to end.
 molsieve_test(stages unit/stages_test.c LABEL unit threads USES molsieve::stages toy)
+molsieve_test(placeholder unit/placeholder_test.c LABEL unit USES molsieve::stages)
 molsieve_test(conditions unit/conditions_test.c LABEL unit USES molsieve::stages)
 add_dependencies(test_stages molsieve-chem)
 molsieve_test(durability unit/durability_test.c LABEL unit USES molsieve::stages toy)

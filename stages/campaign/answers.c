@@ -15,6 +15,7 @@
 #include "stages/database/measured.h"
 #include "stages/labels/whose.h"
 #include "stages/steps/ingest/label_scan.h"
+#include "stages/steps/ingest/placeholder.h"
 
 enum { SHOWN = 60 };
 
@@ -152,6 +153,7 @@ typedef struct table {
     st_whose *whose;
     bool has_smiles;
     ch_units units; /* of the values */
+    st_placeholders numbers;
 } table;
 
 static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_t line, pl_error *err)
@@ -224,6 +226,21 @@ static pl_code row_take(table *t, const ch_record *r, const ch_field *field, int
     return code == PL_OK ? take_measured(t, o, field, n, r->line, err) : code;
 }
 
+/* Of all rows, also those of molecules that were not chosen. */
+static void number_add(table *t, const ch_field *f, int64_t line)
+{
+    if (f != NULL && f->is_number && !t->x->is_class)
+        st_placeholders_add(&t->numbers, f->value, line);
+}
+
+static pl_code look_for_placeholders(const table *t, pl_error *err)
+{
+    char what[ST_PLACEHOLDER_BYTES];
+    const int64_t line = st_placeholders_say(what, &t->numbers, t->column);
+
+    return line == 0 ? PL_OK : pl_fail(err, PL_EINPUT, "%s:%lld: %s", t->x->c->answers.table, (long long)line, what);
+}
+
 static pl_code records_read(table *t, pl_error *err)
 {
     pl_arena *scratch = pl_arena_new(1 << 14);
@@ -240,6 +257,8 @@ static pl_code records_read(table *t, pl_error *err)
             break;
         pl_arena_reset(scratch);
         code = ch_record_measured(&field, &n, t->reader, &record, scratch, err);
+        if (code == PL_OK)
+            number_add(t, ch_field_find(field, n, t->column), record.line);
         at = code == PL_OK ? named(&record, field, n, &t->names) : -1;
         if (at >= 0)
             code = row_take(t, &record, field, n, &t->row[at], err);
@@ -272,6 +291,8 @@ pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *r
 
     if (code == PL_OK)
         code = records_read(&t, err);
+    if (code == PL_OK)
+        code = look_for_placeholders(&t, err);
     ch_reader_close(t.reader);
     st_whose_close(t.whose);
     free(t.names.all);

@@ -12,6 +12,7 @@
 #include "stages/labels/whose.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/limits.h"
+#include "stages/steps/ingest/placeholder.h"
 
 enum { PROBLEMS_MAX = 100, SHOWN = 60, NAMES_MAX = 1024 };
 
@@ -25,6 +26,7 @@ typedef struct reading {
     const char *names[NAMES_MAX];
     int n_names;    /* columns */
     ch_units units; /* of the values */
+    st_placeholders numbers;
     sqlite3_stmt *get_measured, *get_label;
 } reading;
 
@@ -244,9 +246,10 @@ static bool value_read(st_label_row *row, reading *x, const ch_field *f, int64_t
         problem(x, line, "%s: '%.*s' is too large", x->out->column, SHOWN, f->text);
     else if (f->is_number && x->out->is_class && f->value != 0 && f->value != 1)
         problem(x, line, "%s: '%.*s': a class is 0 or 1", x->out->column, SHOWN, f->text);
-    else if (f->is_number)
+    else if (f->is_number) {
+        st_placeholders_add(&x->numbers, f->value, line);
         return true;
-    else if (!x->out->is_class && st_limit_read(&row->value, &side, f->text)) {
+    } else if (!x->out->is_class && st_limit_read(&row->value, &side, f->text)) {
         row->value *= factor;
         side = factor < 0 ? (st_side)(ST_SIDES - 1 - side) : side;
         row->property = st_limit_name(x->out->property, side, x->mem);
@@ -323,6 +326,15 @@ static pl_code row_read(reading *x, const ch_record *r, const ch_field *field, i
 }
 
 /* ---- against each other, and against what is stored ---- */
+
+static void look_for_placeholders(reading *x)
+{
+    char what[ST_PLACEHOLDER_BYTES];
+    const int64_t line = st_placeholders_say(what, &x->numbers, x->out->column);
+
+    if (!x->out->is_class && line > 0)
+        problem(x, line, "%s", what);
+}
 
 /* Rows of one molecule: of equal values the first stays. */
 static void unite(reading *x)
@@ -495,6 +507,7 @@ pl_code st_label_file_read(st_label_file *out, const st_label_ask *ask, pl_store
         code = records_read(&x, r, err);
     ch_reader_close(r);
     if (code == PL_OK) {
+        look_for_placeholders(&x);
         unite(&x);
         code = compare(&x, err);
     }

@@ -383,6 +383,14 @@ def all_names_of_an_answer_mean_one_molecule():
         said = p.run("campaign", "c.yaml", "workdir=units", expect=1)[2]
         assert "a.csv:11: units is 'M', and 'log10(mol/L)' in line 2: numbers of two units are not one column of logS" in said, said
         assert p.one("SELECT count(*) FROM measured", workdir="units") == 0
+        p.put("a.csv", "id,smiles,logS type,logS\n" + "".join("M%d,%s,%s,%d\n" % (k, s, "ab"[k == 9], k) for k, s in enumerate(smiles)))
+        said = p.run("campaign", "c.yaml", "workdir=kinds", expect=1)[2]
+        assert "a.csv:11: logS type is 'b', and 'a' in line 2: two kinds of measurement are not one column of logS" in said, said
+        # Nor a number that stands for none, of a molecule that was not chosen, too.
+        answers(row[:5] + [x[:x.rindex(",")] + ",-999" for x in row[5:6]] + row[6:] + ["B1,C=C,-999"])
+        said = p.run("campaign", "c.yaml", "workdir=none", expect=1)[2]
+        assert "a.csv:7: logS is -999 in 2 rows, and between 0 and 13 in others" in said, said
+        assert p.one("SELECT count(*) FROM measured", workdir="none") == 0
         # Too few values for a model: the report knows all the same that low values are better.
         answers(row[:5] + [x[:x.rindex(",")] + ",n.d." for x in row[5:]])
         said = p.run("campaign", "c.yaml", "workdir=low", "stages.train.targets=[{name: logS, better: low}]")[1]

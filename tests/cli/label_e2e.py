@@ -169,6 +169,9 @@ def limits_are_read_as_the_library_reads_them():
         p.put("t.csv", "id,IC50,Units\n%s,2,nM\n%s,3,uM\n%s,5,nM\n" % tuple(x[0] for x in late[:3]))
         said = p.run("label", "run", "t.csv", "--property", "IC50", "--new", expect=2)[2]
         assert "t.csv: 1 problem" in said and "t.csv:3: Units is 'uM', and 'nM' in line 2: numbers of two units are not one" in said, said
+        p.put("t.csv", "id,IC50\n%s,2\n%s,-99\n%s,5\n%s,-99\n" % tuple(x[0] for x in late[:4]))
+        said = p.run("label", "run", "t.csv", "--property", "IC50", "--new", "--unit", "nM", expect=2)[2]
+        assert "t.csv: 1 problem" in said and "t.csv:3: IC50 is -99 in 2 rows, and between 2 and 5 in others: if that means" in said, said
         p.put("t.csv", "id,IC50,IC50 type\n%s,2,a\n%s,3,b\n%s,5,a\n" % tuple(x[0] for x in late[:3]))
         said = p.run("label", "run", "t.csv", "--property", "IC50", "--new", "--unit", "nM", expect=2)[2]
         assert "t.csv: 1 problem" in said and "t.csv:3: IC50 type is 'b', and 'a' in line 2: two kinds of measurement are not one" in said, said

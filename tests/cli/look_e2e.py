@@ -216,6 +216,11 @@ def labels_are_looked_at_before_a_run():
         assert "a.csv:8: relation is '<' beside a number in pIC50: a limit is no measured value; if the column belongs to pIC50, " \
             'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
         units_are_looked_at(p)
+        p.put("a.csv", "smiles,pIC50\n" + "".join("%s,%g\n" % ("C" * (k + 1), -999 if k % 9 == 8 else k / 9) for k in range(28)))
+        for command in ("check", "run"):
+            p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))
+            text = " ".join(p.run(command, "w.yaml", expect=2)[2].split())
+            assert 'labels: pIC50 is -999 in 3 rows, and between 0 and 3 in others: if that means "not measured", leave these cells empty' in text, text
         p.put("a.csv", "".join(rows))
         # Problems, all at once, at their place; `--json` has them, too.
         _, _, err = check("[pIC5O, empty, comma, pIC50]", "pIC50", expect=2)

@@ -11,6 +11,7 @@
 #include "pipeline/workflow/settings.h"
 #include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/limits.h"
+#include "stages/steps/ingest/placeholder.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
 
@@ -26,8 +27,9 @@ typedef struct label {
     const char *unit_path;  /* the file with another unit than the first, or with the first */
     const char *type_path;  /* the same of types */
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
-    int64_t limits;         /* that are learned from */
-    double low, high;       /* of the numbers */
+    int64_t limits;   /* that are learned from */
+    double low, high; /* of the numbers */
+    st_placeholders odd_numbers;
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
     const char *twice;      /* a table with several columns of this name; NULL: none */
     int64_t unclear;        /* numbers beside a relation such as ">" that names no value */
@@ -249,6 +251,7 @@ static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, con
     }
     l->low = l->numbers == 0 || f->value < l->low ? f->value : l->low;
     l->high = l->numbers == 0 || f->value > l->high ? f->value : l->high;
+    st_placeholders_add(&l->odd_numbers, f->value, r->line);
     l->numbers++;
     l->zeros += f->value == 0;
     l->ones += f->value == 1;
@@ -387,14 +390,16 @@ static void judge_rare(const scan *s, const pl_node *at, pl_problems *problems)
                            s->label[i].name, (long long)values_of(&s->label[i]), (long long)s->records, (int)s->need.fewest);
 }
 
-/* A limit that is taken as if it were measured, and numbers of several units. */
+/* A limit or a placeholder that is taken as if it were measured, and numbers of several units. */
 static void judge_beside(const label *l, const pl_node *at, pl_problems *problems)
 {
     const ch_said *wrong;
-    char what[CH_RELATION_BYTES];
+    char what[CH_RELATION_BYTES], number[ST_PLACEHOLDER_BYTES];
 
     if ((l->learned || l->compared) && l->unclear > 0)
         pl_problem_add(problems, at, "labels: %s (%lld in all)", l->relation, (long long)l->unclear);
+    if ((l->learned || l->compared) && !l->is_class && st_placeholders_say(number, &l->odd_numbers, l->name) > 0)
+        pl_problem_add(problems, at, "labels: %s", number);
     if (l->once && ch_units_differ(&l->units)) /* told by st_label_scan_others */
         return;
     wrong = ch_units_say(what, &l->units, l->name, l->unit);
