@@ -52,17 +52,19 @@ static json_t *targets_list(const json_t *head)
     return list;
 }
 
-/* The names in the list of a model's head, at most max. */
+/* The names in the list of a model's head, at most max; -1: no memory for one. */
 static int32_t names_read(const char *name[], int32_t max, json_t *(*list_of)(const json_t *head), const char *path, pl_arena *mem)
 {
     FILE *f = fopen(path, "rbe");
     json_t *head = f != NULL ? head_read(f) : NULL, *list = list_of(head);
     int32_t n = 0;
 
-    for (size_t k = 0; k < json_array_size(list) && n < max; k++) {
+    for (size_t k = 0; k < json_array_size(list) && n >= 0 && n < max; k++) {
         const char *one = json_string_value(json_object_get(json_array_get(list, k), "name"));
-        if (one != NULL && (name[n] = pl_strdup(mem, one)) != NULL)
-            n++;
+        if (one == NULL)
+            continue;
+        name[n] = pl_strdup(mem, one);
+        n = name[n] != NULL ? n + 1 : -1;
     }
     json_decref(list);
     json_decref(head);

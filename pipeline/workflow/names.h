@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-enum { PL_NAMES_MAX = 32, PL_NAME_BYTES = 201 };
+enum { PL_NAMES_MAX = 64, PL_NAME_BYTES = 201 };
 
 typedef struct pl_names {
     int n;

@@ -298,15 +298,16 @@ def fit_takes_columns():
         assert [c["name"] for c in json.loads(meta["inputs"])["columns"]] == ["temperature", "pH"]
         said = p.run("fit", "in.csv", "--target", "y", "-o", "z", "--inputs", "temp", "-q", expect=2)[2]
         assert "no column or data field temp, which a model reads" in said, said
-        # Models may read 16 columns each, and 32 together.
-        head = ["c%d" % k for k in range(33)]
-        p.put("wide.csv", "smiles,y,%s\n" % ",".join(head) + "".join("%s,%d,%s\n" % (r["smiles"], k, ",".join(str((k + c) % 7) for c in range(33)))
+        # Models may read 16 columns each, and 64 together.
+        head = ["c%d" % k for k in range(65)]
+        p.put("wide.csv", "smiles,y,%s\n" % ",".join(head) + "".join("%s,%d,%s\n" % (r["smiles"], k, ",".join(str((k + c) % 7) for c in range(65)))
                                                                    for k, r in enumerate(molecules(30))))
-        for name, columns in (("a", head[:16]), ("b", head[16:32]), ("c", head[32:])):
-            p.run("fit", "wide.csv", "--target", "y", "-o", name, "--inputs", ",".join(columns), "-q", "--family", "gp", "--split", "random")
-        assert p.run("predict", "a.safetensors,b.safetensors", "wide.csv", "-q")[1].count("\n") == 31
-        said = p.run("predict", "a.safetensors,b.safetensors,c.safetensors", "wide.csv", "-q", expect=2)[2]
-        assert "models: they read more than 32 columns" in said, said
+        for k in range(5):
+            p.run("fit", "wide.csv", "--target", "y", "-o", "w%d" % k, "--inputs", ",".join(head[16 * k:16 * k + 16]), "-q", "--family", "gp", "--split", "random")
+        models = ["w%d.safetensors" % k for k in range(5)]
+        assert p.run("predict", ",".join(models[:4]), "wide.csv", "-q")[1].count("\n") == 31
+        said = p.run("predict", ",".join(models), "wide.csv", "-q", expect=2)[2]
+        assert "models: they read more than 64 columns" in said, said
 
 
 def shards_merge_into_one_run():

@@ -188,6 +188,22 @@ def units_are_looked_at(p):
         assert ("a.csv:2: Standard Units is 'nM', and Standard Value is said to be in uM" in said) == (expect == 2), said
 
 
+def more_labels_than_are_looked_at_are_refused(p):
+    """Those of all models together, which are compared with the table's."""
+    names = ["t%d" % k for k in range(66)]
+    p.put("many.csv", "smiles,%s\n" % ",".join(names) + "".join("C%s,%s\n" % ("C" * k, ",".join(str(k * (j + 1) % 71) for j in range(66))) for k in range(28)))
+    for k in range(2):
+        mine = names[33 * k:33 * k + 33]
+        p.workflow(["many.csv"], (TRAIN % ("[%s]" % ", ".join(mine), "}, {name: ".join(mine))).replace("[trees]", "[gp]").replace("train: {", "train: {name: m%d, " % k),
+                   name="m%d.yaml" % k, workdir="m%d" % k)
+        p.run("run", "m%d.yaml" % k, "-q")
+    p.workflow(["many.csv"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [%s]}\n  graph: {edges: topology}\n  evaluate: {models: [a, b]}\n" % ", ".join(names),
+               extra="models: {a: {path: m0/models/m0.safetensors}, b: {path: m1/models/m1.safetensors}}\n")
+    said = " ".join(p.run("check", "w.yaml", expect=2)[2].split())
+    assert "models: at most 64 labels are compared with them" in said, said
+    p.run("check", "w.yaml", "stages.evaluate.models=[a]")
+
+
 def labels_are_looked_at_before_a_run():
     with sieve.Project() as p:
         rows = ["smiles,name,pIC50,active,same,empty,comma\n"]
@@ -216,6 +232,7 @@ def labels_are_looked_at_before_a_run():
         assert "a.csv:8: relation is '<' beside a number in pIC50: a limit is no measured value; if the column belongs to pIC50, " \
             'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
         units_are_looked_at(p)
+        more_labels_than_are_looked_at_are_refused(p)
         p.put("a.csv", "smiles,pIC50\n" + "".join("%s,%g\n" % ("C" * (k + 1), -999 if k % 9 == 8 else k / 9) for k in range(28)))
         for command in ("check", "run"):
             p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))

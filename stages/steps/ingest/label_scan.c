@@ -569,6 +569,11 @@ void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
             wf->step[i].stage->names(wf, &wf->step[i], ST_COMPARED_LABELS, &compared);
     if (compared.no_memory)
         pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
+    if (compared.too_many)
+        pl_problem_add(problems, pl_workflow_step(wf, "evaluate")->node,
+                       "models: at most %d labels are compared with them, whose names have at most %d bytes; compare the models in "
+                       "several workflows",
+                       PL_NAMES_MAX, PL_NAME_BYTES - 1);
     others_scan(wf, &(st_label_need){ .compared = &compared, .read = &c->columns, .kept = kept }, problems);
 }
 

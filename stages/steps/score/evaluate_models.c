@@ -520,11 +520,14 @@ void st_evaluate_labels(const pl_workflow *wf, const pl_step *step, pl_names *ou
         return;
     }
     st_model_list_fill(&l, wf, &conf_of(step)->models, mem);
-    for (int k = 0; k < l.n; k++)
-        for (int32_t i = 0, n = nn_model_target_names(name, l.path[k], mem); i < n; i++) {
+    for (int k = 0; k < l.n; k++) {
+        const int32_t n = nn_model_target_names(name, l.path[k], mem);
+        out->no_memory = out->no_memory || n < 0;
+        for (int32_t i = 0; i < n; i++) {
             const st_evaluate_target *said = named(conf_of(step), name[i]);
             pl_names_add(out, said != NULL && said->column != NULL ? said->column : name[i]);
         }
+    }
     pl_arena_free(mem);
 }
 

@@ -265,9 +265,12 @@ void st_model_list_names(const pl_workflow *wf, const pl_list *wanted, const cha
         return;
     }
     st_model_list_fill(&l, wf, wanted, mem);
-    for (int k = 0; !l.trained_here && k < l.n; k++)
-        for (int32_t i = 0, n = nn_model_column_names(name, l.path[k], mem); i < n; i++)
+    for (int k = 0; !l.trained_here && k < l.n; k++) {
+        const int32_t n = nn_model_column_names(name, l.path[k], mem);
+        out->no_memory = out->no_memory || n < 0;
+        for (int32_t i = 0; i < n; i++)
             pl_names_add(out, name[i]);
+    }
     pl_arena_free(mem);
 }
 
