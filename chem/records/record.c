@@ -204,6 +204,7 @@ const char *ch_reader_format(const ch_reader *r) { return r->format == &listed ?
 
 int ch_reader_smiles(const ch_reader *r) { return r->smiles_column; }
 
+const char *ch_reader_damage(const ch_reader *r) { return r->src != NULL ? ch_source_damage(r->src) : NULL; }
 const char *ch_reader_guessed(const ch_reader *r) { return r->smiles_guessed ? r->columns[r->smiles_column] : NULL; }
 
 const char *const *ch_reader_columns(const ch_reader *r, int *n)

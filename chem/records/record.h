@@ -105,6 +105,8 @@ int64_t ch_reader_atoms(const ch_reader *r); /* the same of atoms, over all reco
  * or followed by other data ends with one record that has a problem: the record that may be cut short,
  * or an extra one. */
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
+/* What is wrong with the gzip file, once its last record was returned: "damaged gzip: ...", valid until r is closed; else NULL. */
+const char *ch_reader_damage(const ch_reader *r);
 
 /* With opts.hash: SHA-256 of the file's own bytes, as this reader received them, up to where it has read. With at_end, after the
  * last record, the rest of the file is read too, so that the hash is that of the whole file from which the records came.

@@ -233,11 +233,15 @@ static void number_add(table *t, const ch_field *f, int64_t line)
         st_placeholders_add(&t->numbers, f->value, line);
 }
 
-static pl_code look_for_placeholders(const table *t, pl_error *err)
+/* What only the whole table shows: that it ends too early, and numbers that stand for none. */
+static pl_code look_at_whole(const table *t, pl_error *err)
 {
+    const char *damage = ch_reader_damage(t->reader);
     char what[ST_PLACEHOLDER_BYTES];
     const int64_t line = st_placeholders_say(what, &t->numbers, t->column);
 
+    if (damage != NULL)
+        return pl_fail(err, PL_EINPUT, "%s: %s", t->x->c->answers.table, damage);
     return line == 0 ? PL_OK : pl_fail(err, PL_EINPUT, "%s:%lld: %s", t->x->c->answers.table, (long long)line, what);
 }
 
@@ -292,7 +296,7 @@ pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *r
     if (code == PL_OK)
         code = records_read(&t, err);
     if (code == PL_OK)
-        code = look_for_placeholders(&t, err);
+        code = look_at_whole(&t, err);
     ch_reader_close(t.reader);
     st_whose_close(t.whose);
     free(t.names.all);

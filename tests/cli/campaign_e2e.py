@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`molsieve campaign` and the stage `acquire`: rounds of choosing, asking and learning, whose numbers are computed again here."""
+import gzip
 import csv
 import hashlib
 import io
@@ -319,6 +320,9 @@ def mistakes_are_told_before_any_work():
     with Project() as p:
         table(p)
         p.put("other.csv", "id,value,b,b\nM1,2,3,4\n")
+        with open(p.path("lib.csv"), "rb") as f, open(p.path("cut.csv.gz"), "wb") as cut:
+            whole = gzip.compress(f.read())
+            cut.write(whole[:len(whole) * 3 // 4])
         p.workflow([p.path("lib.csv")], STAGES % "trees", name="c.yaml")
         for words, said in ((["stages.train.family=[trees]"], "strategy: ucb needs a standard deviation, which this training does not give"),
                             (["stages.acquire.sigma=stdev"], "needs a standard deviation from stdev"),
@@ -331,6 +335,7 @@ def mistakes_are_told_before_any_work():
                             (["stages.acquire.answers={table: other.csv, column: b}"], "the table has 2 columns called b: which one?"),
                             (["stages.acquire.answers={table: lib.csv, workflow: c.yaml}"], "table and workflow are given"),
                             (["stages.acquire.answers={table: none.csv}"], "none.csv"),
+                            (["stages.acquire.answers={table: cut.csv.gz}"], "acquire: answers.table: damaged gzip: unexpected end of file"),
                             (["stages.acquire.answers={table: lib.csv, unit: mg/L}"], "the answers are in mg/L, and the target logS in log10(mol/L)"),
                             (["stages.acquire.property=logs"], "not scored by this workflow"),
                             (["stages.acquire.where=mw <"], "where"),

@@ -26,8 +26,9 @@ static void nines_far_from_all_others_are_told(void **state)
 
     (void)state;
     assert_int_equal(TOLD(what, -1, 0.5, -999, 2.4, -999, -999, -3.1), 4);
-    assert_string_equal(what, "y is -999 in 3 rows, and between -3.1 and 2.4 in others: if that means \"not measured\", leave these "
-                              "cells empty");
+    assert_string_equal(what,
+                        "y is -999 in 3 rows, and between -3.1 and 2.4 in others: if that means \"not measured\", leave these "
+                        "cells empty");
     assert_int_equal(TOLD(what, 99, 99, 1, 2), 2);
     assert_int_equal(TOLD(what, -99.9, -99.9, 1, 2), 2);
     assert_int_equal(TOLD(what, 9999999, 1, 9999999, 2), 2);
@@ -42,16 +43,16 @@ static void other_numbers_are_not(void **state)
     char what[ST_PLACEHOLDER_BYTES];
 
     (void)state;
-    assert_int_equal(TOLD(what, 1, 2, -999), 0);             /* one row */
-    assert_int_equal(TOLD(what, 1, 2, 1000, 1000), 0);       /* no nines */
-    assert_int_equal(TOLD(what, 1, 2, 9, 9), 0);             /* one nine */
+    assert_int_equal(TOLD(what, 1, 2, -999), 0);       /* one row */
+    assert_int_equal(TOLD(what, 1, 2, 1000, 1000), 0); /* no nines */
+    assert_int_equal(TOLD(what, 1, 2, 9, 9), 0);       /* one nine */
     assert_int_equal(TOLD(what, 1, 2, 998.9, 998.9), 0);
     assert_int_equal(TOLD(what, 1, 2, 99.98, 99.98), 0);
-    assert_int_equal(TOLD(what, 1, 50, 99, 99), 0);          /* near: up to 50 more */
+    assert_int_equal(TOLD(what, 1, 50, 99, 99), 0); /* near: up to 50 more */
     assert_int_equal(TOLD(what, 1, 49, 99, 99), 4);
     assert_int_equal(TOLD(what, 1, 50, -99, -99), 4);
     assert_int_equal(TOLD(what, 1, 102, -99, -99), 0);
-    assert_int_equal(TOLD(what, -999, -999, -999), 0);       /* nothing to compare it with */
+    assert_int_equal(TOLD(what, -999, -999, -999), 0); /* nothing to compare it with */
     assert_int_equal(TOLD(what, 5, 5, -999, -999), 0);
     assert_int_equal(TOLD(what, 1, INFINITY, 999, 999), 0);
 }

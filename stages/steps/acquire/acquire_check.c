@@ -10,6 +10,7 @@
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/acquire/acquire_conf.h"
+#include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/read_input.h"
 #include "stages/steps/score/score.h"
@@ -207,21 +208,38 @@ static void column_check(const checking *x, const char *column, const char *cons
                        "acquire: answers: the table has %d columns called %s: which one? give them different names", any, column);
 }
 
+/* As many records as are looked at for labels: a damaged file is told before the library is prepared. */
+static pl_code records_read(ch_reader *r, pl_error *err)
+{
+    ch_record record;
+    bool more = true;
+    pl_code code = PL_OK;
+
+    for (int64_t k = 0; k < ST_LABELS_LOOKED_AT && code == PL_OK && more; k++)
+        code = ch_reader_next(r, &record, &more, err);
+    if (code == PL_OK && ch_reader_damage(r) != NULL)
+        code = pl_fail(err, PL_EINPUT, "%s", ch_reader_damage(r));
+    return code;
+}
+
 static void answers_check(const checking *x, const char *label)
 {
     ch_reader *r = NULL;
     pl_error err = { 0 };
+    pl_code code;
     int n = 0;
 
     if (x->c->answers.table == NULL)
         return;
-    if (ch_reader_open(&r, x->c->answers.table, NULL, &(ch_reader_opts){ 0 }, &err) != PL_OK)
-        pl_problem_add(x->problems, at(x, "answers", "table"), "acquire: answers.table: %s", err.text);
-    else {
+    code = ch_reader_open(&r, x->c->answers.table, NULL, &(ch_reader_opts){ 0 }, &err);
+    if (code == PL_OK) {
         const char *const *columns = ch_reader_columns(r, &n);
         if (n > 0)
             column_check(x, x->c->answers.column != NULL ? x->c->answers.column : label, columns, n);
+        code = records_read(r, &err);
     }
+    if (code != PL_OK)
+        pl_problem_add(x->problems, at(x, "answers", "table"), "acquire: answers.table: %s", err.text);
     ch_reader_close(r);
 }
 
