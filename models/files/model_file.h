@@ -112,9 +112,9 @@ pl_code nn_model_weights_take(nn_model_file *m, const nn_tensors *all, bool othe
  * cannot be read, -1 where mem has no room for one. Reads only its head. */
 int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path, pl_arena *mem);
 
-/* The names of the targets that the model in the file predicts, at most NN_TARGETS_MAX, in mem; 0 where the file cannot be read, -1 where
- * mem has no room for one. Reads only its head. */
-int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *path, pl_arena *mem);
+/* The names of the targets that the model in the file predicts, and their units, "" where there is none, at most NN_TARGETS_MAX, in mem; 0
+ * where the file cannot be read, -1 where mem has no room for one. Reads only its head. */
+int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *unit[NN_TARGETS_MAX], const char *path, pl_arena *mem);
 
 /* Whether a file may be a model with a network: false if it surely is one without. Reads only its head. */
 bool nn_model_may_have_network(const char *path);

@@ -52,8 +52,9 @@ static json_t *targets_list(const json_t *head)
     return list;
 }
 
-/* The names in the list of a model's head, at most max; -1: no memory for one. */
-static int32_t names_read(const char *name[], int32_t max, json_t *(*list_of)(const json_t *head), const char *path, pl_arena *mem)
+/* The names in the list of a model's head, at most max, and with `unit` not NULL their units, "" where there is none; -1: no memory. */
+static int32_t names_read(const char *name[], const char *unit[], int32_t max, json_t *(*list_of)(const json_t *head),
+                          const char *path, pl_arena *mem)
 {
     FILE *f = fopen(path, "rbe");
     json_t *head = f != NULL ? head_read(f) : NULL, *list = list_of(head);
@@ -61,10 +62,13 @@ static int32_t names_read(const char *name[], int32_t max, json_t *(*list_of)(co
 
     for (size_t k = 0; k < json_array_size(list) && n >= 0 && n < max; k++) {
         const char *one = json_string_value(json_object_get(json_array_get(list, k), "name"));
+        const char *of = json_string_value(json_object_get(json_array_get(list, k), "unit"));
         if (one == NULL)
             continue;
         name[n] = pl_strdup(mem, one);
-        n = name[n] != NULL ? n + 1 : -1;
+        if (unit != NULL)
+            unit[n] = pl_strdup(mem, of != NULL ? of : "");
+        n = name[n] != NULL && (unit == NULL || unit[n] != NULL) ? n + 1 : -1;
     }
     json_decref(list);
     json_decref(head);
@@ -75,12 +79,12 @@ static int32_t names_read(const char *name[], int32_t max, json_t *(*list_of)(co
 
 int32_t nn_model_column_names(const char *name[NN_COLUMNS_MAX], const char *path, pl_arena *mem)
 {
-    return names_read(name, NN_COLUMNS_MAX, columns_list, path, mem);
+    return names_read(name, NULL, NN_COLUMNS_MAX, columns_list, path, mem);
 }
 
-int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *path, pl_arena *mem)
+int32_t nn_model_target_names(const char *name[NN_TARGETS_MAX], const char *unit[NN_TARGETS_MAX], const char *path, pl_arena *mem)
 {
-    return names_read(name, NN_TARGETS_MAX, targets_list, path, mem);
+    return names_read(name, unit, NN_TARGETS_MAX, targets_list, path, mem);
 }
 
 bool nn_model_may_have_network(const char *path)

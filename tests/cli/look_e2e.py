@@ -204,6 +204,21 @@ def more_labels_than_are_looked_at_are_refused(p):
     p.run("check", "w.yaml", "stages.evaluate.models=[a]")
 
 
+def units_of_compared_labels_are_the_models(p):
+    """Where the workflow says none, a column of units does."""
+    p.put("units.csv", "smiles,value,units\n" + "".join("C%s,%d,nM\n" % ("C" * k, k) for k in range(28)))
+    p.workflow(["units.csv"], TRAIN % ("[value]", "value, unit: uM, factor: 0.001"), name="u.yaml", workdir="u")
+    p.run("run", "u.yaml", "-q", "stages.train.name=u")
+    for targets, expect in (("", 2), (", targets: [{name: value, factor: 0.001}]", 0)):
+        p.workflow(["units.csv"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [value]}\n  graph: {edges: topology}\n  evaluate: {models: [a]%s}\n" % targets,
+                   extra="models: {a: {path: u/models/u.safetensors}}\n", workdir="judged")
+        for command in ("check", "run"):
+            said = " ".join(p.run(command, "w.yaml", expect=expect)[2].split())
+            assert ("/units.csv:2: units is 'nM', and value is said to be in uM" in said) == (expect == 2), (command, said)
+    said = " ".join(p.run("check", "w.yaml", "stages.evaluate.targets=[]", "stages.prepare.properties={value: {unit: uM}}", expect=2)[2].split())
+    assert said.count("units is 'nM', and value is said to be in uM") == 1, said
+
+
 def labels_are_looked_at_before_a_run():
     with sieve.Project() as p:
         rows = ["smiles,name,pIC50,active,same,empty,comma\n"]
@@ -233,6 +248,7 @@ def labels_are_looked_at_before_a_run():
             'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
         units_are_looked_at(p)
         more_labels_than_are_looked_at_are_refused(p)
+        units_of_compared_labels_are_the_models(p)
         p.put("a.csv", "smiles,pIC50\n" + "".join("%s,%g\n" % ("C" * (k + 1), -999 if k % 9 == 8 else k / 9) for k in range(28)))
         for command in ("check", "run"):
             p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))

@@ -33,7 +33,7 @@ static const row rows[] = {
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 200, 25, 16, WHOLE },
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from evaluate", 200, 1, 1, WHOLE },
     { "{path: new.csv}", "models: {m: {path: m.safetensors}, n: {path: n.safetensors}}\n", judged,
-      "run w.yaml -q -j 1 --from evaluate", 50, 1, 0, WHOLE },
+      "run w.yaml -q -j 1 --from evaluate", 50, 0, 0, WHOLE },
 };
 
 /* n molecules: of y every sixth is a limit, w depends on nothing, t is a column that the model reads. */

@@ -230,6 +230,9 @@ static void count_units(label *l, const pl_input *in, const ch_record *r, const 
         l->type_path = in->path;
 }
 
+/* Nothing else of it is told but what judge_beside does. */
+static bool is_only_compared(const label *l) { return l->compared || l->read; }
+
 /* Whether there is something to learn from. */
 static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f)
 {
@@ -246,7 +249,8 @@ static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, con
     }
     if (!f->is_number) {
         l->texts[st_label_text_of(f->text)]++;
-        l->text = l->text != NULL ? l->text : place(s, in, r, f->text);
+        if (l->text == NULL && !is_only_compared(l))
+            l->text = place(s, in, r, f->text);
         return false;
     }
     l->low = l->numbers == 0 || f->value < l->low ? f->value : l->low;
@@ -255,7 +259,7 @@ static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, con
     l->numbers++;
     l->zeros += f->value == 0;
     l->ones += f->value == 1;
-    if (f->value != 0 && f->value != 1 && l->odd == NULL)
+    if (f->value != 0 && f->value != 1 && l->odd == NULL && !is_only_compared(l))
         l->odd = place(s, in, r, f->text);
     return true;
 }
@@ -416,7 +420,7 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
         pl_problem_add(problems, at, "labels: %s has several columns called %s: which one? give them different names", l->twice,
                        l->name);
     judge_beside(l, at, problems);
-    if (l->compared || l->read)
+    if (is_only_compared(l))
         return;
     for (int i = 0; i < s->n_fields && !named; i++)
         named = strcasecmp(s->field[i], l->name) == 0;

@@ -38,16 +38,6 @@ typedef struct models_state {
 
 /* ---- labels -------------------------------------------------------------- */
 
-static const st_evaluate_target *named(const st_evaluate_conf *c, const char *name)
-{
-    const st_evaluate_target *t = c->targets.items;
-
-    for (int32_t k = 0; k < c->targets.n; k++)
-        if (strcmp(t[k].name, name) == 0)
-            return &t[k];
-    return NULL;
-}
-
 static pl_code unit_read(char *out, size_t n, bool *found, pl_env *env, const char *label, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -69,7 +59,7 @@ static pl_code unit_read(char *out, size_t n, bool *found, pl_env *env, const ch
 static pl_code label_find(models_state *s, judged *j, int32_t k, pl_error *err)
 {
     const nn_target *t = &j->m->target[k];
-    const st_evaluate_target *said = named(s->conf, t->name);
+    const st_evaluate_target *said = st_evaluate_named(s->conf, t->name);
     const char *label = said != NULL && said->column != NULL ? said->column : t->name;
     const double factor = said != NULL ? said->factor : 0;
     char unit[256] = "";
@@ -499,37 +489,6 @@ pl_code st_evaluate_models(pl_env *env, st_evaluation *rows, const nn_train_host
 /* ---- the stage ----------------------------------------------------------- */
 
 static const st_evaluate_conf *conf_of(const pl_step *step) { return step->conf; }
-
-void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    const st_evaluate_target *t = conf_of(step)->targets.items;
-
-    st_model_list_check(wf, step, &conf_of(step)->models, problems);
-    for (int32_t k = 0; k < conf_of(step)->targets.n; k++)
-        st_label_check(wf, step, t[k].column != NULL ? t[k].column : t[k].name, problems);
-}
-
-void st_evaluate_labels(const pl_workflow *wf, const pl_step *step, pl_names *out)
-{
-    pl_arena *mem = pl_arena_new(1 << 16);
-    const char *name[NN_TARGETS_MAX];
-    st_model_list l;
-
-    if (mem == NULL) {
-        out->no_memory = true;
-        return;
-    }
-    st_model_list_fill(&l, wf, &conf_of(step)->models, mem);
-    for (int k = 0; k < l.n; k++) {
-        const int32_t n = nn_model_target_names(name, l.path[k], mem);
-        out->no_memory = out->no_memory || n < 0;
-        for (int32_t i = 0; i < n; i++) {
-            const st_evaluate_target *said = named(conf_of(step), name[i]);
-            pl_names_add(out, said != NULL && said->column != NULL ? said->column : name[i]);
-        }
-    }
-    pl_arena_free(mem);
-}
 
 pl_code st_evaluate_models_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
                                pl_error *err)

@@ -25,6 +25,9 @@ typedef struct st_evaluate_conf {
     int32_t mirror; /* nn_mirror_mode */
 } st_evaluate_conf;
 
+/* What the settings say of a target; NULL: nothing. */
+const st_evaluate_target *st_evaluate_named(const st_evaluate_conf *c, const char *name);
+
 /* Adds the labels that the targets of its models are compared with. */
 void st_evaluate_labels(const pl_workflow *wf, const pl_step *step, pl_names *out);
 

@@ -202,8 +202,10 @@ void st_model_list_check(const pl_workflow *wf, const pl_step *step, const pl_li
     st_model_list l;
     counts all = { 0 };
 
-    if (mem == NULL)
+    if (mem == NULL) {
+        pl_problem_refused(problems, step->node, NULL);
         return;
+    }
     names_check(wf, step, wanted, mem, problems);
     st_model_list_fill(&l, wf, wanted, mem);
     for (int k = 0; k < l.n && !l.trained_here; k++) {
