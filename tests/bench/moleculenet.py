@@ -10,9 +10,11 @@ seeds. A run is a line of WORK/results.jsonl and is not computed twice: the same
     --splits  random, balanced (Chemprop's scaffold split), deterministic (DeepChem's); default: all
     --seeds   splits of each kind (deterministic has one); default 5
     --first   the seed of the first; default 0
-    --family  what train.family is; default trees+gp (regression) and trees+gp+forest (classes); none: only peers
+    --family  what train.family is; default trees+gp (regression) and trees+gp+forest (classes); auto: what the program chooses, with
+              --structures generate also whether the network is in it; none: only peers
     --peers   forest (scikit-learn, 200 trees, ECFP4 counts and RDKit's descriptors), xgboost (the same booster's settings as here, on
               MapLight's features), chemprop (2, defaults, as a command); default: forest,xgboost
+    --structures  conformers.source: generate for a family with se3; default none
     --gpu     the network and Chemprop learn on the first GPU
     --table   writes the table as Markdown
     --check   instead of all this: molecules in another part by MOLSIEVE's scaffold splits than by DeepChem's and Chemprop's rules
