@@ -209,7 +209,7 @@ const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int
     return f;
 }
 
-/* Whether `text` of the field `f`, which may be the same as the first row's, is not. */
+/* Adds the text of field f; same: it is what the first row says. Returns whether it differs. */
 static bool said_add(ch_said *s, const ch_field *f, const char *text, bool same, int64_t line)
 {
     if (s->first[0] == '\0') {
