@@ -109,25 +109,33 @@ static void judge(pl_code code, const pl_error *err, const char *by, const char 
 
 /* ---- a run ---- */
 
-/* A run with another key than all before it, and then again, which goes on where the first ended. False: it makes fewer calls. */
-static bool refuse_nth_of_a_run(long nth, bool again, const char *dir)
+/* A run that meets the nth call refused, if there are so many, and ends with that error. False: it makes fewer. */
+static bool run_refused(toy *t, long nth, const char *by)
 {
     static const char *const without[] = { "INSERT INTO event(", "ANALYZE", "PRAGMA wal_checkpoint(",
                                            "UPDATE run SET state=", NULL };
     static const char *const allowed[] = { "ROLLBACK", "INSERT INTO event(", "UPDATE run SET state=", "PRAGMA foreign_keys=ON",
                                            NULL };
     pl_error err = { 0 };
-    toy t;
 
-    toy_make(&t, dir, UNITS);
-    t.conf[0].fail_every = 1000 + nth;
     arm(nth);
-    const pl_code code = toy_run(&t, 1, &err);
+    const pl_code code = toy_run(t, 1, &err);
     const bool met = refused;
     countdown = 0;
     refused = false;
     if (met)
-        judge(code, &err, again ? "the run after it" : "a run", without, allowed);
+        judge(code, &err, by, without, allowed);
+    return met;
+}
+
+/* A run with another key than all before it, and then again, which goes on where the first ended. False: it makes fewer calls. */
+static bool refuse_nth_of_a_run(long nth, bool again, const char *dir)
+{
+    toy t;
+
+    toy_make(&t, dir, UNITS);
+    t.conf[0].fail_every = 1000 + nth;
+    const bool met = run_refused(&t, nth, again ? "the run after it" : "a run");
     toy_free(&t);
     return met;
 }
@@ -158,6 +166,48 @@ static void a_refused_call_ends_the_run_and_the_next_goes_on(void **state)
     toy_free(&t);
     toy_remove(dir);
     toy_remove(place);
+    assert_int_equal(statements_left, 0);
+}
+
+static const char *level_of(const pl_step *step, pl_arena *mem)
+{
+    (void)step, (void)mem;
+    return "a level";
+}
+
+/* A run whose second unit fails, then one that goes on with it and compares what computed the first. */
+static bool refuse_nth_of_the_rest(long nth, const char *dir)
+{
+    pl_stage square = toy_square;
+    bool met = false;
+
+    square.level = level_of;
+    for (int rest = 0; rest < 2; rest++) {
+        toy t;
+        toy_make(&t, dir, 2);
+        t.step[1].stage = &square;
+        t.conf[0].fail_every = 1000 + nth;
+        t.conf[1].fail_at = rest ? 0 : 1;
+        if (rest)
+            met = run_refused(&t, nth, "the rest of a run");
+        else
+            assert_int_not_equal(toy_run(&t, 1, NULL), PL_OK);
+        toy_free(&t);
+    }
+    return met;
+}
+
+static void a_refused_call_ends_the_rest_of_a_run(void **state)
+{
+    char dir[256];
+    long n = 0;
+
+    (void)state;
+    toy_directory(dir);
+    while (refuse_nth_of_the_rest(n + 1, dir))
+        n++;
+    assert_true(n > 100);
+    toy_remove(dir);
     assert_int_equal(statements_left, 0);
 }
 
@@ -431,6 +481,7 @@ static void a_refused_call_ends_what_makes_or_converts_results(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_refused_call_ends_the_run_and_the_next_goes_on),
+                                        cmocka_unit_test(a_refused_call_ends_the_rest_of_a_run),
                                         cmocka_unit_test(a_refused_call_ends_what_reads_the_results),
                                         cmocka_unit_test(a_refused_call_ends_what_makes_or_converts_results) };
 
