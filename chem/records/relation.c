@@ -7,7 +7,7 @@
 
 #include "pipeline/base/text.h"
 
-enum { KEY = 64 };
+enum { KEY = 256 }; /* of names with more letters the first count */
 
 /* Letters and digits of a name, in lower case, up to a bracket. */
 static void key_of(char key[KEY], const char *name)

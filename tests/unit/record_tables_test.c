@@ -388,6 +388,11 @@ static void units_of_a_column_are_one(void **state)
                  "2: Standard Units is 'uM', and Standard Value is said to be in nM");
     assert_units("smiles,x_unit,x\nC,'\xc2\xb5M',1\nCC, \xce\xbcM ,2\nCCC,uM,4\n", "x", "\xc2\xb5M", "");
     assert_units("smiles,x (old),units\nC,1,nM\nCC,2,%\n", "x (old)", "", "3: units is '%', and 'nM' in line 2");
+    /* Names that begin with the same 70 letters. */
+#define LONG "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqr"
+    assert_units("smiles," LONG "x," LONG "y," LONG "x unit\nC,1,4,nM\nCC,2,5,uM\n", LONG "x", "", "3: abcdefghijklmnopqrstuvwxyz");
+    assert_units("smiles," LONG "x," LONG "y," LONG "x unit\nC,1,4,nM\nCC,2,5,uM\n", LONG "y", "", "");
+#undef LONG
     /* Of another column, a number, a text, a row without the value. */
     assert_units("smiles,x,value,units\nC,1,4,nM\nCC,2,5,%\n", "x", "", "");
     assert_units("smiles,x,mw_unit\nC,1,Da\nCC,2,kDa\n", "x", "", "");

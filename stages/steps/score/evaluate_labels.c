@@ -64,9 +64,10 @@ static void unit_look(void *ctx, const st_evaluate_target *said, const char *nam
 
     if ((said != NULL && said->factor != 0) || unit[0] == '\0' || st_label_unit(x->wf, label)[0] != '\0')
         return;
-    (void)snprintf(both, sizeof both, "%.100s\t%.90s", label, unit);
-    if (pl_names_find(&x->done, both) < 0)
-        st_label_scan_column(x->wf, label, unit, x->problems);
+    const bool is_whole = (size_t)snprintf(both, sizeof both, "%s\t%s", label, unit) < sizeof both;
+    if (is_whole && pl_names_find(&x->done, both) >= 0)
+        return;
+    st_label_scan_column(x->wf, label, unit, x->problems);
     pl_names_add(&x->done, both);
 }
 
