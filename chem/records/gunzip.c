@@ -273,8 +273,6 @@ pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *
     pl_code code = g->left == 0 ? next_block(g, err) : PL_OK;
 
     *got = g->left < n ? g->left : n;
-    if (code != PL_OK)
-        *got = 0;
     if (*got > 0)
         memcpy(to, g->at, *got);
     g->at += *got;

@@ -26,7 +26,7 @@ void ch_gunzip_close(ch_gunzip *g); /* NULL is fine */
 /* A non-zero *stop ends reading and seeking with ESTOP, at the latest after the current buffer. Borrowed; NULL: none. */
 void ch_gunzip_set_stop(ch_gunzip *g, const atomic_int *stop);
 
-/* Reads up to n bytes; *got = 0 at the end, or where damage begins. EIO if the disk fails. */
+/* Reads up to n bytes; *got = 0 at the end, or where damage begins. EIO if the disk fails; *got bytes came before that. */
 pl_code ch_gunzip_read(ch_gunzip *g, void *to, size_t n, size_t *got, pl_error *err);
 
 /* Goes to a byte of the decompressed file; reading then gives the same bytes as the first pass. EIO if the file is shorter. */

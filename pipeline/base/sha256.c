@@ -138,7 +138,7 @@ pl_code pl_sha256_file(const char *path, char out[65], pl_error *err)
     if (fd < 0)
         return PL_EIO;
     pl_sha256_start(&s);
-    while ((n = read(fd, buf, sizeof buf)) != 0 && (n > 0 || errno == EINTR))
+    while ((n = read(fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR))
         pl_sha256_add(&s, buf, n > 0 ? (size_t)n : 0);
     if (n < 0)
         code = pl_fail_errno(err, path);

@@ -142,6 +142,7 @@ static void wrong_use_is_status_2_on_stderr_with_the_nearest_name(void **unused)
 
 static void help_and_version_are_results_on_stdout(void **unused)
 {
+    static const char *const verbose[][2] = { { "--version", "-v" }, { "-V", "--verbose" }, { "-v", "-V" }, { "-v", "--version" } };
     (void)unused;
     assert_int_equal(run("--help", NULL), 0);
     assert_non_null(strstr(out, "echo        say it again"));
@@ -152,8 +153,11 @@ static void help_and_version_are_results_on_stdout(void **unused)
     assert_int_equal(run("fail", "-h", NULL), 0);
     assert_int_equal(run("--version", NULL), 0);
     assert_string_equal(out, "molsieve 1.2.3\n");
-    assert_int_equal(run("--version", "-v", NULL), 0);
-    assert_string_equal(out, "molsieve 1.2.3\ncommit abc\n");
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(run(verbose[i][0], verbose[i][1], NULL), 0);
+        assert_string_equal(out, "molsieve 1.2.3\ncommit abc\n");
+    }
+    assert_int_equal(run("-v", "--about", NULL), 2);
 }
 
 static void help_of_the_program_and_of_a_command_is_whole(void **unused)

@@ -242,6 +242,41 @@ static void cml_without_line_ends_is_read_as_a_whole(void **state)
     assert_int_equal(records, N);
 }
 
+/* said: how the problem of the only record begins; NULL: it has none. */
+static void problem_of(const ch_reader_opts *opts, const char *said)
+{
+    static const char text[] = "<cml xmlns=\"http://www.xml-cml.org/schema\"><molecule id=\"m\"><atomArray>"
+                               "<atom id=\"a1\" elementType=\"C\" hydrogenCount=\"4\"/></atomArray></molecule></cml>\n";
+    ch_reader *r;
+    ch_record rec;
+    bool more = false;
+
+    write_file(".cml", text, sizeof text - 1);
+    assert_int_equal(ch_reader_open(&r, path, NULL, opts, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_true(more);
+    if (rec.problem == NULL || said == NULL)
+        assert_ptr_equal(rec.problem, said);
+    else if (strncmp(rec.problem, said, strlen(said)) != 0)
+        fail_msg("%s", rec.problem);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_false(more);
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void a_listed_file_has_limits(void **state)
+{
+    const ch_reader_opts usual = { .lister = worker }, small = { .lister = worker, .max_file_bytes = 100 },
+                         short_records = { .lister = worker, .max_record_bytes = 30 }, alone = { 0 };
+
+    (void)state;
+    problem_of(&usual, NULL);
+    problem_of(&small, "record too long: a file of more than 100 bytes in a format that cannot be read in parts");
+    problem_of(&short_records, "record too long: ");
+    problem_of(&alone, "format: only the chemistry worker reads \"cml\"");
+}
+
 static void a_file_without_molecules_is_told(void **state)
 {
     static const char text[] = "<cml xmlns=\"http://www.xml-cml.org/schema\"></cml>\n";
@@ -269,6 +304,7 @@ int main(void)
         cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
         cmocka_unit_test(qm9bin_keeps_all_digits),
         cmocka_unit_test(a_file_without_molecules_is_told),
+        cmocka_unit_test(a_listed_file_has_limits),
         cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -138,6 +138,35 @@ static void a_molecule_comes_back_from_the_wire_and_never_half_of_it(void **stat
     }
 }
 
+/* A centre, a double bond and an axis of six atoms; every shorter text is refused, and so are atoms that there are not. */
+static void stereo_comes_back_from_the_wire_and_never_half_of_it(void **state)
+{
+    static const uint32_t sent[] = { 1, 1, 1, 0, 1, 2, 3, 4, (uint32_t)-1, 1, 0, 5, 4, 1, 2, 0, 1, 5 };
+    static const int32_t of_centre[4] = { 1, 2, 3, 4 }, of_axis[4] = { 2, 0, 1, 5 };
+    pl_text text = { 0 };
+    ch_stereo back;
+    ch_wire in;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sent / sizeof *sent; i++)
+        ch_wire_put_u32(&text, sent[i]);
+    in = ch_wire_of(text.s, text.len);
+    assert_int_equal(ch_wire_stereo(&back, 6, &in, mem, NULL), PL_OK);
+    assert_true(in.at == in.end && back.n_centres == 1 && back.n_double_bonds == 1 && back.n_axes == 1);
+    assert_true(back.centres->atom == 0 && back.centres->sign == -1);
+    assert_memory_equal(back.centres->neighbour, of_centre, sizeof of_centre);
+    const ch_double_bond d = back.double_bonds[0];
+    assert_true(d.a == 1 && d.b == 0 && d.c == 5 && d.d == 4 && d.cis);
+    assert_memory_equal(back.axes->atom, of_axis, sizeof of_axis);
+    for (size_t n = 0; n <= text.len; n++) {
+        pl_error err = { 0 };
+        in = ch_wire_of(text.s, n);
+        assert_int_equal(ch_wire_stereo(&back, n == text.len ? 5 : 6, &in, mem, &err), PL_EINPUT);
+        assert_string_equal(err.text, "internal: stereo is cut short");
+    }
+    pl_text_free(&text);
+}
+
 static void one_bad_molecule_of_several_refuses_all(void **state)
 {
     ch_mol m[3] = { made_mol(4, 9, 1, mem), made_mol(5, 9, 2, mem), made_mol(6, 9, 3, mem) };
@@ -468,6 +497,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bad_molecules_are_refused_with_a_reason, fresh, done),
         cmocka_unit_test_setup_teardown(each_fault_of_a_molecule_is_named_with_its_place, fresh, done),
         cmocka_unit_test_setup_teardown(a_molecule_comes_back_from_the_wire_and_never_half_of_it, fresh, done),
+        cmocka_unit_test_setup_teardown(stereo_comes_back_from_the_wire_and_never_half_of_it, fresh, done),
         cmocka_unit_test_setup_teardown(one_bad_molecule_of_several_refuses_all, fresh, done),
         cmocka_unit_test_setup_teardown(settings_of_graphs_are_refused_at_their_edges, fresh, done),
         cmocka_unit_test_setup_teardown(bonds_and_radius_together_are_the_union_of_both, fresh, done),

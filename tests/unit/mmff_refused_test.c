@@ -128,6 +128,35 @@ static void a_group_is_typed_alike_wherever_its_atoms_stand(void **state)
     }
 }
 
+/* The anion of N-methylmethanesulfonamide, with its charge on nitrogen and as some draw it: CS(=O)([O-])=NC. */
+static void a_sulfonamide_may_have_its_charge_on_oxygen(void **state)
+{
+    static const int z[12] = { 6, 16, 8, 8, 7, 6, 1, 1, 1, 1, 1, 1 };
+    static const int bond[11][2] = { { 0, 1 }, { 0, 6 }, { 0, 7 }, { 0, 8 }, { 1, 2 }, { 1, 3 }, { 1, 4 }, { 4, 5 }, { 5, 9 }, { 5, 10 }, { 5, 11 } };
+    const ch_mmff_options options = { 0 };
+    ch_terms terms[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        pl_error err = { 0 };
+        ch_mol mol;
+        assert_int_equal(ch_mol_alloc(&mol, 12, 11, mem, NULL), PL_OK);
+        for (int i = 0; i < 12; i++)
+            mol.z[i] = (uint8_t)z[i];
+        for (int b = 0; b < 11; b++) {
+            mol.bond[b][0] = bond[b][0];
+            mol.bond[b][1] = bond[b][1];
+            mol.order[b] = b == 4 || b == 5 + k ? CH_DOUBLE : CH_SINGLE;
+        }
+        mol.charge[k == 0 ? 4 : 3] = -1;
+        if (ch_terms_make(&terms[k], &mol, &mmff, &options, mem, &err) != PL_OK)
+            fail_msg("drawing %d: %s", k, err.text);
+    }
+    for (int i = 0; i < 12; i++)
+        assert_true(terms[0].type[i] == terms[1].type[i] && terms[0].charge[i] == terms[1].charge[i]);
+    assert_int_equal(terms[1].type[4], 62); /* nitrogen of an anion beside sulfur */
+}
+
 static void random_graphs_are_typed_or_refused(void **state)
 {
     pl_arena *scratch = pl_arena_new(1 << 16);
@@ -267,6 +296,7 @@ int main(void)
         cmocka_unit_test(atoms_without_a_type_are_refused_with_their_number),
         cmocka_unit_test(simple_hydrides_have_their_types),
         cmocka_unit_test(a_group_is_typed_alike_wherever_its_atoms_stand),
+        cmocka_unit_test(a_sulfonamide_may_have_its_charge_on_oxygen),
         cmocka_unit_test(random_graphs_are_typed_or_refused),
         cmocka_unit_test(minimising_ends_at_a_minimum_or_says_that_it_does_not),
         cmocka_unit_test(a_missing_table_is_named),

@@ -314,6 +314,71 @@ static void each_worker_is_closed_once(void **state)
     }
 }
 
+enum { TOGETHER = 6 };
+
+static atomic_int n_inside;
+
+/* Waits until as many units are worked on as there are workers. */
+static pl_code work_together(void *worker, pl_unit *unit, pl_error *err)
+{
+    (void)atomic_fetch_add(&n_inside, 1);
+    for (int k = 0; k < 2000 && atomic_load(&n_inside) < TOGETHER; k++)
+        toy_sleep_ms(5);
+    if (atomic_load(&n_inside) < TOGETHER)
+        return pl_fail(err, PL_EBUG, "unit %lld has no company", (long long)unit->index);
+    return toy_count.work(worker, unit, err);
+}
+
+static void all_workers_work_at_the_same_time(void **state)
+{
+    pl_stage count = toy_count;
+    toy t;
+
+    (void)state;
+    count.work = work_together;
+    atomic_store(&n_inside, 0);
+    toy_make(&t, dir, 2 * TOGETHER);
+    t.step[0].stage = &count;
+    must_run(&t, TOGETHER);
+    toy_free(&t);
+}
+
+static pl_code take_long(void *state, pl_unit *unit, bool *more, pl_error *err)
+{
+    toy_sleep_ms(600);
+    return toy_count.next(state, unit, more, err);
+}
+
+static void keep_the_end_of_count(void *ctx, pl_level level, const char *line)
+{
+    (void)level;
+    if (strncmp(line, "count     done in ", 18) == 0)
+        (void)snprintf(ctx, 200, "%s", line);
+}
+
+/* The main thread's seconds are beside those of the workers in the last line of a stage, where both are a second or more. */
+static void the_seconds_of_reading_are_told(void **state)
+{
+    const pl_run_opts opts = { .workers = 1, .until = "count" };
+    pl_stage count = toy_count;
+    char line[200] = "";
+    const char *seconds;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    count.next = take_long;
+    toy_make(&t, dir, 1);
+    t.step[0].stage = &count;
+    pl_log_to(keep_the_end_of_count, line, PL_INFO);
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, &err), PL_OK);
+    pl_log_to(NULL, NULL, PL_ERROR);
+    seconds = strstr(line, ", database ");
+    if (seconds == NULL || !(atof(seconds + 11) >= 1) || strstr(line, ": 8 numbers") == NULL)
+        fail_msg("%s", line);
+    toy_free(&t);
+}
+
 /* ---- what happens in mid-run ---- */
 
 static pl_code (*in_unit_5)(void); /* before the work on this unit of square */
@@ -467,6 +532,8 @@ int main(void)
         CASE(a_full_enough_disk_is_refused_before_any_work),
         CASE(who_reads_holds_up_no_run),
         CASE(each_worker_is_closed_once),
+        CASE(all_workers_work_at_the_same_time),
+        CASE(the_seconds_of_reading_are_told),
         CASE(a_unit_that_a_stop_leaves_undone_is_not_stored),
         CASE(results_that_are_moved_away_end_the_run),
         CASE(an_error_ends_the_work_on_other_units),

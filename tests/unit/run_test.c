@@ -105,6 +105,7 @@ static void a_finished_workflow_is_reused_and_nothing_is_opened(void **state)
 
     (void)state;
     toy_make(&t, dir, 20);
+    t.conf[0].fail_every = 3;
     must_run(&t, 2);
     units = toy_int(&t, "SELECT count(*) FROM unit");
     events = toy_int(&t, "SELECT count(*) FROM event");
@@ -118,6 +119,7 @@ static void a_finished_workflow_is_reused_and_nothing_is_opened(void **state)
     for (int i = 0; i < 3; i++)
         assert_int_equal(plan[i].state, PL_STEP_DONE);
     assert_string_equal(plan[0].reason, "done: 160 numbers in 20 units");
+    assert_string_equal(plan[1].reason, "done: 107 numbers in 20 units");
     toy_free(&t);
 }
 

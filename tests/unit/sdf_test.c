@@ -162,6 +162,13 @@ static void molecules_beyond_v2000_limits_are_written_as_v3000(void **unused)
     assert_non_null(strstr(pl_text_str(&out), "V3000\nM  V30 BEGIN CTAB\nM  V30 COUNTS 1000 999 0 0 0\n"));
     assert_non_null(strstr(pl_text_str(&out), "M  V30 1000 C 999.0000 0.0000 0.0000 0 CHG=2 VAL=1\nM  V30 END ATOM\n"));
     assert_non_null(strstr(pl_text_str(&out), "M  V30 999 1 999 1000\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n$$$$\n"));
+    for (int n = 1; n >= 0; n--) {
+        pl_text_reset(&out);
+        big.n_bonds = n;
+        ch_sdf_write(&out, &big, "big", NULL, 0);
+        assert_non_null(strstr(pl_text_str(&out), n ? "END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n"
+                                                    : "END ATOM\nM  V30 END CTAB\nM  END\n"));
+    }
     pl_text_reset(&out);
     far.xyz[1][2] = -123456.0f; /* eleven columns */
     ch_sdf_write(&out, &far, "far", NULL, 0);

@@ -333,8 +333,22 @@ static void stereo_that_cannot_be_is_refused_and_never_exchanged(void **state)
     memcpy(centres, s.centres, 2 * sizeof *centres);
     centres[0].sign = (int8_t)-centres[0].sign;
     s.centres = centres;
-    assert_refused(m, &s, &o, PL_EINPUT, "no structure in 10 attempts");
+    assert_refused(m, &s, &o, PL_EINPUT, "no structure in 10 attempts: at last a stereocentre is inside out (atom 6)");
     assert_refused(m, &s, &little, PL_EINPUT, "no structure within the limit of work; 1 attempts were made");
+}
+
+/* A centre that must have both signs. */
+static void a_contradiction_is_told(void **state)
+{
+    const sdf_mol *m = &all[number_of("C1CC2CCC1C2")];
+    ch_stereo s = sdf_stereo(&m->mol, mem);
+    ch_centre both[2] = { s.centres[0], s.centres[0] };
+
+    (void)state;
+    both[1].sign = (int8_t)-both[1].sign;
+    s.centres = both;
+    assert_refused(m, &s, &(ch_structure_options){ .seed = 1, .attempts = 3 }, PL_EINPUT,
+                   "no structure in 3 attempts: the defined stereo could not be reached");
 }
 
 int main(void)
@@ -351,6 +365,7 @@ int main(void)
         cmocka_unit_test(seed_and_name_change_the_structure),
         cmocka_unit_test(what_cannot_be_built_is_refused_with_a_reason),
         cmocka_unit_test(stereo_that_cannot_be_is_refused_and_never_exchanged),
+        cmocka_unit_test(a_contradiction_is_told),
     };
 
     return cmocka_run_group_tests(tests, make, drop);

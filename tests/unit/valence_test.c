@@ -33,6 +33,7 @@ static void a_smiles_has_those_of_its_atoms(void **state)
     } cases[] = {
         { "[O][O]", 2 },
         { "O=O", 0 },
+        { "CB(O)OB(Br)Cl", 0 },
         { "[CH2][CH2]", 2 },
         { "C=C", 0 },
         { "[CH2]C=C[CH2]", 2 },

@@ -417,6 +417,30 @@ static void the_svg_has_the_wedges_of_the_molfile(void **state)
     assert_int_equal(count(d.svg, "<polygon") + count(d.svg, "stroke-width=\"1.0\"") / 6, 7);
 }
 
+static void patterns_are_matched_or_refused(void **state)
+{
+    bench_side *b = *state;
+    const char *const smiles[] = { "c1ccccc1O", "CCO", "C1CC" };
+    char longest[CH_SMARTS_MAX + 2];
+    int8_t yes[3] = { 9, 9, 9 };
+    int32_t column = 9;
+    pl_error err = { 0 };
+
+    assert_int_equal(ch_worker_match(b->w, "c[OH]", smiles, 3, yes, &column, &err), PL_OK);
+    assert_int_equal(column, 0);
+    assert_memory_equal(yes, ((int8_t[]){ 1, 0, -1 }), 3);
+    assert_int_equal(ch_worker_match(b->w, "c(O", smiles, 3, yes, &column, &err), PL_OK);
+    assert_true(column > 0);
+    memset(longest, 'C', sizeof longest);
+    longest[CH_SMARTS_MAX] = '\0';
+    assert_int_equal(ch_worker_match(b->w, longest, smiles, 1, yes, &column, &err), PL_OK);
+    assert_true(column == 0 && yes[0] == 0);
+    longest[CH_SMARTS_MAX] = 'C';
+    longest[CH_SMARTS_MAX + 1] = '\0';
+    assert_int_equal(ch_worker_match(b->w, longest, smiles, 1, yes, &column, &err), PL_EINPUT);
+    assert_string_equal(err.text, "too_large: a pattern of 10001 characters; at most 10000 are allowed");
+}
+
 static void the_worker_says_what_it_is_and_what_it_reads(void **state)
 {
     bench_side *b = *state;
@@ -453,6 +477,7 @@ int main(void)
         cmocka_unit_test(a_drawing_shows_its_stereo_or_says_that_it_does_not),
         cmocka_unit_test(the_svg_has_the_wedges_of_the_molfile),
         cmocka_unit_test(the_worker_says_what_it_is_and_what_it_reads),
+        cmocka_unit_test(patterns_are_matched_or_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

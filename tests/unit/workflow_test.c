@@ -61,6 +61,22 @@ static void a_stage_may_need_any_number_of_stages(void **state)
     pl_text_free(&text);
 }
 
+/* Only its own stages are said of a circle, not those that wait for it. */
+static void a_circle_is_said_without_what_leads_to_it(void **state)
+{
+    static const pl_stage stages[] = { { .name = "a", .help = "does", .conf_size = 1 },
+                                       { .name = "b", .help = "does", .conf_size = 1 },
+                                       { .name = "c", .help = "does", .conf_size = 1 } };
+    static const pl_stage *const known[] = { &stages[0], &stages[1], &stages[2], NULL };
+    fixture *f = *state;
+
+    put(f, "w.yaml", "format: 1\nstages:\n  a: {needs: b}\n  b: {needs: c}\n  c: {needs: b}\n");
+    f->problems = (pl_problems){ .mem = f->mem };
+    assert_null(pl_workflow_load(f->file, NULL, 0, known, &f->problems, f->mem));
+    assert_int_equal(f->problems.n, 1);
+    assert_string_equal(f->problems.list[0].text, "stages: the needs go in a circle: b, which needs c, which needs b");
+}
+
 static void impossible_orders_are_refused(void **state)
 {
     fixture *f = *state;
@@ -256,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(stages_run_in_the_order_of_their_needs),
         TEST(a_stage_may_need_any_number_of_stages),
+        TEST(a_circle_is_said_without_what_leads_to_it),
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_sorted_by_name),
         TEST(a_folder_that_cannot_be_read_is_named),

@@ -206,6 +206,7 @@ static void problems_are_sorted_and_kept_once(void **unused)
 
     (void)unused;
     pl_problem_add(&problems, &cli, "c");
+    pl_problem_add(&problems, &cli, "c");
     pl_problem_add(&problems, &at, "b");
     pl_problem_add(&problems, &at, "b");
     pl_problem_add(&problems, &before, "a\nnext");

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The empirical rules of MMFF94 for torsions, written down a second time from Halgren, J. Comput. Chem. 17, 616 (1996), for atoms of
+ * every kind that they ask for; and bonds and angles whose constants are worked out by hand. No table is used. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "chem/structures/parameters.h"
+#include "chem/structures/rules.h"
+
+enum { J = 2, K = 3 }; /* types of the two atoms in the middle */
+
+static const struct {
+    uint8_t z;
+    double u, v, w;
+} elements[] = { { 6, 2, 2.12, 0 },     { 7, 2, 1.5, 0 },       { 8, 2, 0.2, 2 },
+                 { 14, 1.25, 1.22, 0 }, { 15, 1.25, 2.4, 0 }, { 16, 1.25, 0.49, 8 } };
+
+enum { N_ELEMENTS = sizeof elements / sizeof *elements };
+
+/* The k-th atom of all that differ in what the rules look at. */
+static int atom_of(ch_mmff_type *type, int k)
+{
+    static const uint8_t valences[] = { 2, 3, 4, 34 };
+    const int e = k % N_ELEMENTS, neighbours = k / N_ELEMENTS % 3, valence = k / N_ELEMENTS / 3 % 4;
+    const int multiple = k / N_ELEMENTS / 12 % 4, lone_pair = k / N_ELEMENTS / 48 % 2;
+
+    *type = (ch_mmff_type){ .known = true,
+                            .z = elements[e].z,
+                            .neighbours = (uint8_t)(2 + neighbours),
+                            .valence = valences[valence],
+                            .multiple = (uint8_t)multiple,
+                            .lone_pair = lone_pair != 0 };
+    return e;
+}
+
+enum { N_ATOMS = N_ELEMENTS * 3 * 4 * 4 * 2 };
+
+static bool is_second_row(const ch_mmff_type *t) { return t->z <= 10; }
+
+/* (f) A tetrahedral atom beside one whose pi electrons leave no barrier. */
+static bool no_barrier_beside_tetrahedral(const ch_mmff_type *t)
+{
+    switch (t->neighbours) {
+    case 3: return t->valence == 4 || t->valence == 34 || t->multiple > 0;
+    case 2: return t->valence == 3 || t->multiple > 0;
+    default: return false;
+    }
+}
+
+static void expected(double v[3], const ch_mmff_type *j, int ej, const ch_mmff_type *k, int ek, bool aromatic, int order)
+{
+    const double u = sqrt(elements[ej].u * elements[ek].u), barrier = sqrt(elements[ej].v * elements[ek].v);
+    const double share = (j->neighbours - 1.0) * (k->neighbours - 1.0);
+    const int n_lone = j->lone_pair + k->lone_pair, n_multiple = (j->multiple > 0) + (k->multiple > 0);
+    const bool lone_beside_multiple = (j->lone_pair && k->multiple > 0) || (k->lone_pair && j->multiple > 0);
+
+    v[0] = v[1] = v[2] = 0;
+    if (aromatic) { /* (b) */
+        const int sum = j->valence + k->valence;
+        v[1] = (sum == 7 && (j->valence == 3 || k->valence == 3) ? 3 : 6) * (n_lone == 0 ? 0.5 : 0.3) * u;
+    } else if (order == 2) { /* (c) */
+        v[1] = j->multiple == 2 && k->multiple == 2 ? 6 * u : 2.4 * u;
+    } else if (j->neighbours == 4 && k->neighbours == 4) { /* (d) */
+        v[2] = barrier / share;
+    } else if (j->neighbours == 4 || k->neighbours == 4) { /* (e), (f) */
+        v[2] = no_barrier_beside_tetrahedral(j->neighbours == 4 ? k : j) ? 0 : barrier / share;
+    } else if (n_multiple == 2 || lone_beside_multiple) { /* (g) */
+        const ch_mmff_type *with = j->lone_pair && k->multiple > 0 ? k : j; /* the one that is not the lone pair's */
+        const double second = is_second_row(j) && is_second_row(k) ? 0.3 : 0.15;
+        if (n_lone == 2)
+            return;
+        if (lone_beside_multiple)
+            v[1] = 6 * u * (with->multiple == 1 ? 0.5 : second);
+        else
+            v[1] = 6 * u * ((j->multiple == 1 || k->multiple == 1) && (j->z != 6 || k->z != 6) ? 0.4 : 0.15);
+    } else if (elements[ej].w > 0 && elements[ek].w > 0) { /* (h) */
+        v[1] = -sqrt(elements[ej].w * elements[ek].w);
+    } else {
+        v[2] = barrier / share;
+    }
+}
+
+static void torsions_without_constants_follow_the_rules(void **state)
+{
+    static const ch_bond_sight middles[] = { { .order = 1, .aromatic = true }, { .order = 2 }, { .order = 1 }, { .order = 1, .class = 1 } };
+    const ch_bond_sight end = { .order = 1 };
+    const int type[4] = { 1, J, K, 1 };
+    static ch_mmff p;
+
+    (void)state;
+    for (int a = 0; a < N_ATOMS; a++)
+        for (int b = a % 7; b < N_ATOMS; b += 7)
+            for (size_t m = 0; m < sizeof middles / sizeof *middles; m++) {
+                const ch_bond_sight *bond[3] = { &end, &middles[m], &end };
+                const int ej = atom_of(&p.type[J], a), ek = atom_of(&p.type[K], b);
+                double v[3] = { 9, 9, 9 }, want[3];
+                expected(want, &p.type[J], ej, &p.type[K], ek, middles[m].aromatic, middles[m].order);
+                const bool any = ch_rule_torsion(v, &p, false, 0, bond, type);
+                for (int i = 0; i < 3; i++)
+                    if (!(fabs(v[i] - want[i]) <= 1e-12))
+                        fail_msg("atoms %d and %d, middle %zu: V%d is %.6f, not %.6f", a, b, m, i + 1, v[i], want[i]);
+                assert_int_equal(any, want[0] != 0 || want[1] != 0 || want[2] != 0);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(torsions_without_constants_follow_the_rules),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
