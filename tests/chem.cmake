@@ -64,6 +64,9 @@ foreach(name structure_energy relax embed structure_check structure_build struct
   molsieve_test(${name} unit/${name}_test.c LABEL unit USES molsieve_sdf_mol)
   target_compile_definitions(test_${name} PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 endforeach()
+molsieve_test(structures_golden golden/structures_test.c LABEL golden USES molsieve_sdf_mol)
+target_compile_definitions(test_structures_golden PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+target_include_directories(test_structures_golden PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 molsieve_test(structure_oom oom/structure_oom_test.c LABEL oom USES molsieve_sdf_mol)
 target_compile_definitions(test_structure_oom PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is known of a molecule before it has positions - rings, bounds, preferred torsions - and its types and energies of MMFF94 at the
+ * positions of the test data, summed up to a few lines each: for ligands of the PDB, cages, macrocycles, fused and spiro rings. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "chem/structures/bounds.h"
+#include "chem/structures/energy.h"
+#include "golden/golden_text.h"
+#include "sdf_mol.h"
+
+enum { MAX = 340 };
+
+static void say_cycles(pl_text *out, const ch_cycles *c)
+{
+    int of_size[CH_MAX_LARGE + 1] = { 0 }, n_flat = 0, n_aromatic = 0;
+    int64_t places = 0;
+
+    for (int32_t r = 0; r < c->n; r++) {
+        of_size[c->cycle[r].size]++;
+        n_flat += c->cycle[r].flat;
+        n_aromatic += c->cycle[r].aromatic;
+        for (int32_t k = 0; k < c->cycle[r].size; k++)
+            places += (int64_t)(r + 1) * (k + 1) * c->cycle[r].atom[k];
+    }
+    for (int32_t r = 0; r < c->n_large; r++) {
+        of_size[c->large[r].size]++;
+        for (int32_t k = 0; k < c->large[r].size; k++)
+            places += (int64_t)(r + 1) * (k + 1) * c->large[r].atom[k];
+    }
+    pl_text_addf(out, "rings %d flat, %d aromatic, %lld:", n_flat, n_aromatic, (long long)places);
+    for (int size = 3; size <= CH_MAX_LARGE; size++)
+        if (of_size[size] > 0)
+            pl_text_addf(out, " %d of %d", of_size[size], size);
+    pl_text_add(out, "\n");
+}
+
+static void say_bounds(pl_text *out, const ch_bounds *b)
+{
+    double lower = 0, upper = 0, low = 0, high = 0, distance = 0, energy = 0;
+    int64_t of_volumes = 0, of_rotors = 0;
+
+    for (int32_t i = 0; i < b->n; i++)
+        for (int32_t j = 0; j < i; j++) {
+            lower += (double)b->lower[i * b->stride + j];
+            upper += (double)b->upper[i * b->stride + j];
+        }
+    for (int32_t v = 0; v < b->n_volumes; v++) {
+        low += (double)b->volumes[v].low;
+        high += (double)b->volumes[v].high;
+        for (int k = 0; k < 4; k++)
+            of_volumes += (int64_t)(k + 1) * b->volumes[v].atom[k];
+    }
+    for (int32_t r = 0; r < b->rotors.n; r++)
+        for (int k = 0; k < CH_ROTOR_ANGLES; k++) {
+            distance += (double)(b->rotors.rotor[r].distance[k]);
+            energy += b->rotors.rotor[r].energy[k];
+            of_rotors += k < 4 ? (int64_t)(k + 1) * b->rotors.rotor[r].atom[k] : 0;
+        }
+    pl_text_addf(out, "bounds %d slack, lower@%.4f upper@%.4f\n", b->slack, lower, upper);
+    pl_text_addf(out, "volumes %d, %d chiral, %lld, lower@%.4f upper@%.4f\n", b->n_volumes, b->n_chiral, (long long)of_volumes, low, high);
+    pl_text_addf(out, "rotors %d, %lld, distances@%.4f energies@%.5f\n", b->rotors.n, (long long)of_rotors, distance, energy);
+}
+
+static void say_terms(pl_text *out, const sdf_mol *m, pl_arena *mem)
+{
+    double(*x)[3] = pl_arena_get(mem, (size_t)m->mol.n_atoms, sizeof *x), energy[CH_N_TERM_CLASSES], charges = 0;
+
+    assert_non_null(x);
+    pl_text_add(out, "types");
+    for (int32_t i = 0; i < m->mol.n_atoms; i++) {
+        pl_text_addf(out, " %d", m->terms.type[i]);
+        charges += (i + 1) * m->terms.charge[i];
+        for (int k = 0; k < 3; k++)
+            x[i][k] = (double)m->mol.xyz[i][k];
+    }
+    ch_energy(energy, NULL, &m->terms, (const double(*)[3])x);
+    pl_text_addf(out, "\ncharges@%.5f", charges);
+    for (int c = 0; c < CH_N_TERM_CLASSES; c++)
+        pl_text_addf(out, " %s@%.5f", ch_term_class_name((enum ch_term_class)c), energy[c]);
+    pl_text_add(out, "\n");
+}
+
+static void what_is_known_of_molecules_is_as_it_was(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 20), *own = pl_arena_new(1 << 20);
+    sdf_mol *all = PL_NEW(mem, sdf_mol, MAX);
+    const int32_t n = sdf_read_terms(all, MAX, 300, MOLSIEVE_TESTS, mem);
+    pl_text out = { 0 };
+
+    (void)state;
+    assert_true(n > 250);
+    for (int32_t k = 0; k < n; k++) {
+        const ch_stereo stereo = sdf_stereo(&all[k].mol, own);
+        ch_cycles c;
+        ch_bounds b;
+        pl_error err = { 0 };
+        if (ch_cycles_make(&c, &all[k].mol, own, &err) != PL_OK ||
+            ch_bounds_make(&b, &c, &all[k].terms, &stereo, ch_kernels_find(NULL), own, &err) != PL_OK)
+            fail_msg("%s: %s", all[k].name, err.text);
+        pl_text_addf(&out, "== %s\n", all[k].name);
+        say_cycles(&out, &c);
+        say_bounds(&out, &b);
+        say_terms(&out, &all[k], own);
+        pl_arena_reset(own);
+    }
+    pl_arena_free(own);
+    pl_arena_free(mem);
+    golden_check(MOLSIEVE_TESTS "/golden/structures.txt", &out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_known_of_molecules_is_as_it_was),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
