@@ -363,6 +363,9 @@ static void a_column_added_later_is_in_old_and_new_databases(void **state)
     assert_int_equal(count(fresh, "SELECT count(half) FROM v_half"), 0);
     assert_int_equal(count(fresh, "SELECT count(*) FROM pragma_table_info('number')"), 4); /* `old` is of the first version */
     (void)sqlite3_close(fresh);
+    later.version = 4; /* no step leads to it */
+    assert_int_equal(reopen(&later, &err), PL_EDATA);
+    assert_non_null(strstr(err.text, "too old"));
     later.version = 5; /* an unknown version */
     assert_int_equal(reopen(&later, &err), PL_EDATA);
     assert_non_null(strstr(err.text, "too old"));
