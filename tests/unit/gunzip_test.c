@@ -237,6 +237,31 @@ static void seeking_outside_of_the_data_is_an_error(void **state)
     assert_null(g);
 }
 
+/* Nothing is left to read, and that is no damage. */
+static void a_drained_file_is_at_its_end(void **state)
+{
+    (void)state;
+    for (int packed = 0; packed < 2; packed++) {
+        ch_gunzip *g;
+        char c;
+        size_t got = 9;
+        n_file = 0;
+        if (packed)
+            add_member(0, SMALL);
+        else
+            add("CCO ethanol\n", 12);
+        ch_reader_close(open_file());
+        assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
+        assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 1);
+        assert_int_equal(ch_gunzip_drain(g, NULL), PL_OK);
+        while (got > 0) /* what was unpacked before */
+            assert_int_equal(ch_gunzip_read(g, &c, 1, &got, NULL), PL_OK);
+        assert_null(ch_gunzip_damage(g));
+        ch_gunzip_close(g);
+        (void)unlink(path);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +272,7 @@ int main(void)
         cmocka_unit_test(half_a_line_before_damage_fails),
         cmocka_unit_test(the_last_record_of_a_whole_member_stays),
         cmocka_unit_test(seeking_outside_of_the_data_is_an_error),
+        cmocka_unit_test(a_drained_file_is_at_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

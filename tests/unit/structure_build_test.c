@@ -306,6 +306,22 @@ static void what_cannot_be_built_is_refused_with_a_reason(void **state)
     assert_refused(&parts, &none, &usual, PL_EINPUT, "several parts");
 }
 
+/* Bicyclobutane with one bond of a nanometre. */
+static void distances_that_cannot_be_are_told(void **state)
+{
+    const ch_stereo none = { 0 };
+    sdf_mol m = all[number_of("C12CC1C2")];
+    ch_bond_term *bonds = PL_NEW(mem, ch_bond_term, m.terms.n_bonds);
+
+    (void)state;
+    assert_non_null(bonds);
+    memcpy(bonds, m.terms.bonds, (size_t)m.terms.n_bonds * sizeof *bonds);
+    bonds[0].r0 = 10;
+    m.terms.bonds = bonds;
+    assert_refused(&m, &none, &(ch_structure_options){ .seed = 1, .attempts = 3 }, PL_EINPUT,
+                   "no structure in 3 attempts: distances contradict each other");
+}
+
 static void kernels_that_there_are_not_are_refused(void **state)
 {
     const ch_stereo none = { 0 };
@@ -366,6 +382,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_built_is_refused_with_a_reason),
         cmocka_unit_test(stereo_that_cannot_be_is_refused_and_never_exchanged),
         cmocka_unit_test(a_contradiction_is_told),
+        cmocka_unit_test(distances_that_cannot_be_are_told),
     };
 
     return cmocka_run_group_tests(tests, make, drop);

@@ -204,7 +204,7 @@ static void records_without_their_hydrogens_are_refused(void **state)
         { "2\nmethanol\nC 0 0 0\nO 1.43 0 0\n", "xyz", "hydrogens are missing (the record has none)" },
         { "6\nbenzene\nC 1.39 0 0\nC 0.695 1.2038 0\nC -0.695 1.2038 0\nC -1.39 0 0\nC -0.695 -1.2038 0\nC 0.695 -1.2038 0\n",
           "xyz", "use an sdf or mol2 file, or add all hydrogens with a program that knows the bonds" },
-        { "1\nnitrogen\nN 0 0 0\n", "xyz", "an odd number of electrons: hydrogens are missing, or it is a radical" },
+        { "1\noxygen\nO 0 0 0\n", "xyz", "hydrogens are missing, or positions are wrong" },
         { "3\nmethylene\nC 0 0 0\nH 1.0 0.4 0\nH -1.0 0.4 0\n", "xyz", "hydrogens are missing, or positions are wrong" },
         { "HETATM    1  C1  LIG A   1       0.000   0.000   0.000  1.00  0.00           C\n"
           "HETATM    2  C2  LIG A   1       1.530   0.000   0.000  1.00  0.00           C\n"
