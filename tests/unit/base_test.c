@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/hash.h"
 #include "pipeline/base/place.h"
 #include "pipeline/base/rng.h"
 #include "pipeline/base/sha256.h"
@@ -89,6 +90,24 @@ static void sha256_does_not_see_how_a_text_is_cut(void **unused)
         pl_sha256_hex(&s, parts);
         assert_string_equal(parts, whole);
     }
+}
+
+/* Databases hold these numbers. Worked out by another program (Python's integers) from hash.c. */
+static void hashes_are_those_of_stored_files(void **unused)
+{
+    static const struct {
+        size_t n;
+        uint64_t seed, want;
+    } cases[] = { { 0, 0, 0xec19e3764a901a8eu },  { 1, 0, 0xf96657771583729du },  { 7, 1, 0x0d3c3412c78307afu },
+                  { 8, 1, 0x9cb9e53836840db5u },  { 31, 2, 0xd66073108ff8f736u }, { 32, 2, 0x062710e8258d3f65u },
+                  { 33, 2, 0x0ce424eecfdd2ff2u }, { 64, 3, 0x2bc7e5662257e005u }, { 100, UINT64_MAX, 0x68ea76704c817a33u } };
+    unsigned char bytes[100];
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(7 * i + 3);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_true(pl_hash64(bytes, cases[k].n, cases[k].seed) == cases[k].want);
 }
 
 static void numbers_read_back_as_written(void **unused)
@@ -504,6 +523,7 @@ int main(void)
         cmocka_unit_test(sha256_gives_the_published_digests),
         cmocka_unit_test(sha256_instructions_give_what_plain_c_gives),
         cmocka_unit_test(sha256_does_not_see_how_a_text_is_cut),
+        cmocka_unit_test(hashes_are_those_of_stored_files),
         cmocka_unit_test(numbers_read_back_as_written),
         cmocka_unit_test(numbers_are_written_as_people_write_them),
         cmocka_unit_test(what_is_not_a_number_is_refused),

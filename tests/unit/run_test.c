@@ -145,6 +145,27 @@ static void a_changed_setting_reruns_its_stage_and_dependents(void **state)
     assert_string_equal(again, anew);
 }
 
+/* Its own failures go, those of other stages stay. */
+static void a_stage_that_runs_again_replaces_its_failures(void **state)
+{
+    static const char of_count[] = "SELECT count(*) FROM failure WHERE stage='count'";
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 12);
+    t.conf[0].fail_every = 3;
+    must_run(&t, 2);
+    assert_int_equal(toy_int(&t, of_count), 32);
+    change_offset(&t);
+    must_run(&t, 2);
+    assert_int_equal(toy_int(&t, of_count), 32);
+    t.conf[0].fail_every = 4;
+    must_run(&t, 2);
+    assert_int_equal(toy_int(&t, of_count), 24);
+    assert_int_equal(toy_int(&t, "SELECT count(*) FROM failure"), 24);
+    toy_free(&t);
+}
+
 static void old_results_are_kept_until_the_new_ones_are_complete(void **state)
 {
     toy t;
@@ -384,6 +405,7 @@ int main(void)
         CASE(two_begun_stages_resume_only_if_nothing_changed),
         CASE(a_finished_workflow_is_reused_and_nothing_is_opened),
         CASE(a_changed_setting_reruns_its_stage_and_dependents),
+        CASE(a_stage_that_runs_again_replaces_its_failures),
         CASE(old_results_are_kept_until_the_new_ones_are_complete),
         CASE(the_seed_reruns_only_stages_that_use_it),
         CASE(how_a_stage_works_is_not_part_of_its_key),

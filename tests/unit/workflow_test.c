@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "pipeline/workflow/shard.h"
 #include "tests/unit/loaded_workflow.h"
 
 static void stages_run_in_the_order_of_their_needs(void **state)
@@ -125,6 +126,29 @@ static void inputs_are_relative_to_the_file_and_sorted_by_name(void **state)
     says(f, "/dev/null is a pipe or a device");
     says(f, "models.m.path:");
     says(f, "models.m.sha256: a SHA-256 has 64 digits");
+}
+
+static void a_shard_has_its_own_files(void **state)
+{
+    static const char *const features[][2] = { { "/w/run/features.db", "/w/run/shards/00003-of-00008/features.db" },
+                                               { "/w/run/a/b.db", "/w/run/shards/00003-of-00008/a/b.db" },
+                                               { "/w/running/f.db", "/w/running/f-00003-of-00008.db" },
+                                               { "/fast/screen.db", "/fast/screen-00003-of-00008.db" },
+                                               { "/fast/screen", "/fast/screen-00003-of-00008" },
+                                               { "a.db", "a-00003-of-00008.db" },
+                                               { ".db", ".db-00003-of-00008" } };
+    fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
+        pl_workflow *wf = load(f, "format: 1\nstages:\n  read:\n", NULL, 0);
+        assert_non_null(wf);
+        wf->workdir = "/w/run";
+        wf->storage.features = features[i][0];
+        assert_int_equal(pl_workflow_shard(wf, (pl_shard){ .k = 3, .n = 8 }, f->mem, NULL), PL_OK);
+        assert_string_equal(wf->workdir, "/w/run/shards/00003-of-00008");
+        assert_string_equal(wf->storage.results, "/w/run/shards/00003-of-00008/results.db");
+        assert_string_equal(wf->storage.features, features[i][1]);
+    }
 }
 
 static void a_workflow_is_named_like_its_file(void **state)
@@ -276,6 +300,7 @@ int main(void)
         TEST(impossible_orders_are_refused),
         TEST(inputs_are_relative_to_the_file_and_sorted_by_name),
         TEST(a_folder_that_cannot_be_read_is_named),
+        TEST(a_shard_has_its_own_files),
         TEST(a_workflow_is_named_like_its_file),
         TEST(a_name_is_that_of_a_file_in_a_folder),
         TEST(paths_are_written_without_detours),
