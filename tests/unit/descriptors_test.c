@@ -278,6 +278,23 @@ static void atoms_without_bonds_have_finite_values(void **state)
         }
 }
 
+/* RDKit has no other atom for them: two hydrogens count as bonded to hydrogen, one alone has the rest type. */
+static void hydrogen_alone_has_the_values_of_rdkit(void **state)
+{
+    static uint8_t z[] = { 1, 1 }, order[] = { CH_SINGLE };
+    static int8_t plus[] = { 1 }, none[] = { 0, 0 };
+    static int32_t bond[1][2] = { { 0, 1 } };
+    const ch_mol proton = { .n_atoms = 1, .z = z, .charge = plus };
+    const ch_mol two = { .n_atoms = 2, .z = z, .charge = none, .n_bonds = 1, .bond = bond, .order = order };
+    bench_side *b = *state;
+    float x[CH_N_FEATURES];
+
+    describe(b, x, &proton);
+    assert_true(fabsf(x[CH_F_logp] - 0.1125f) < 1e-4f && fabsf(x[CH_F_mr] - 1.112f) < 1e-4f);
+    describe(b, x, &two);
+    assert_true(fabsf(x[CH_F_logp] - 0.246f) < 1e-4f && fabsf(x[CH_F_mr] - 2.114f) < 1e-4f);
+}
+
 static void a_refused_allocation_is_an_error(void **state)
 {
     bench_side *b = *state;
@@ -319,6 +336,7 @@ int main(void)
         cmocka_unit_test(drawings_of_a_molecule_have_the_same_bits),
         cmocka_unit_test(every_kind_of_graph_with_all_bonds_gives_the_same),
         cmocka_unit_test(atoms_without_bonds_have_finite_values),
+        cmocka_unit_test(hydrogen_alone_has_the_values_of_rdkit),
         cmocka_unit_test(a_refused_allocation_is_an_error),
     };
 

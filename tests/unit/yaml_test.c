@@ -202,7 +202,7 @@ static void files_that_cannot_be_are_problems(void **unused)
 static void problems_are_sorted_and_kept_once(void **unused)
 {
     pl_node at = { .origin = "f", .line = 2, .column = 1 }, before = { .origin = "f", .line = 1, .column = 9 },
-            cli = { .origin = "command line" };
+            included = { .origin = "e", .line = 9, .column = 9 }, cli = { .origin = "command line" };
 
     (void)unused;
     pl_problem_add(&problems, &cli, "c");
@@ -210,11 +210,12 @@ static void problems_are_sorted_and_kept_once(void **unused)
     pl_problem_add(&problems, &at, "b");
     pl_problem_add(&problems, &at, "b");
     pl_problem_add(&problems, &before, "a\nnext");
+    pl_problem_add(&problems, &included, "d");
     pl_problems_sort(&problems);
-    assert_int_equal(problems.n, 3);
+    assert_int_equal(problems.n, 4);
     pl_text_reset(&report);
     pl_problems_write(&problems, &report);
-    assert_string_equal(pl_text_str(&report), "f:1:9: a next\nf:2:1: b\ncommand line: c\n");
+    assert_string_equal(pl_text_str(&report), "e:9:9: d\nf:1:9: a next\nf:2:1: b\ncommand line: c\n");
     for (int i = 0; i < 2 * PL_PROBLEMS_MAX; i++)
         pl_problem_add(&problems, &at, "%d", i);
     assert_true(problems.n <= PL_PROBLEMS_MAX + 16);
