@@ -395,6 +395,8 @@ def a_decimal_comma_is_reported_once():
         assert len(one) == 1 and "a.csv:3: y is 1,5: " in one[0] and "write 1.5 for 1,5" in one[0], one
         assert p.rows("SELECT value FROM label", workdir="y") == [(1.5,)]
         assert told(FLAT.replace("none}", "none}, labels: none"), "none") == []
+        p.put("a.csv", "smiles,y\nCCO,\"-1,5\"\nCCN,2\n")
+        assert ["a.csv:2: y is -1,5: " in line for line in told(FLAT, "minus")] == [True]
         p.put("a.csv", "smiles,y\nCCO,1.5\nCCN,\"1,2-diol\"\nCCC,\"1,\"\nCCCC,\",5\"\nCCCCC,\"1,5,6\"\n")
         assert told(FLAT, "text") == []
 

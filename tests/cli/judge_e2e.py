@@ -202,6 +202,8 @@ def molecules_that_chose_the_epoch_do_not_calibrate():
         close(told["valid", "mae"], trained["mae"], len(parts["valid"]))
         assert {part for part, _ in told} == {"valid"}
         assert blocks(p.path("judge/models/old-calibrated.safetensors")) == blocks(path)
+        says = judge(p, MAP + ", calibrate: true, on: [calibration]", model="judge/models/old-calibrated", expect=2)[2]
+        assert "calibrate would overwrite" in says and "which it reads; copy that file, or take another workdir" in says, says
         # A model that starts from another lists the molecules of that one, too.
         p.workflow(["in.sdf"], train_stages().replace("  train:\n", "  train:\n    start: some\n"), name="w2.yaml", extra="models: {some: {path: some.safetensors}}\n")
         p.run("run", "w2.yaml", "-q", "workdir=next", "stages.train.epochs=1", "stages.split.fractions={train: 0.1, valid: 0.1, test: 0.8}")

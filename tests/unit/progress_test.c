@@ -12,6 +12,15 @@
 #include "pipeline/base/log.h"
 #include "pipeline/run/progress.h"
 
+/* ---- linked with -Wl,--wrap=pl_clock ---- */
+
+static double later; /* seconds that the clock is ahead */
+
+double __real_pl_clock(void);
+double __wrap_pl_clock(void);
+
+double __wrap_pl_clock(void) { return __real_pl_clock() + later; }
+
 typedef struct heard {
     int n;
     char last[256];
@@ -54,6 +63,21 @@ static void a_terminal_gets_one_line_with_rate_and_time_left(void **state)
     assert_non_null(strstr(text, "s left  loss 0.5")); /* the rate is above 2/s, so it is less than an hour */
     assert_non_null(strstr(text, "\r\033[Kgraph     done in 1s\n"));
     assert_ptr_equal(strchr(text, '\n'), strrchr(text, '\n'));
+}
+
+static void a_slow_stage_has_a_rate_and_time_left_too(void **state)
+{
+    char text[8192] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
+    pl_progress *p = pl_progress_new(f, true, false, NULL);
+
+    (void)state;
+    pl_progress_start(p, "train", "epochs", 0, 100, false);
+    later += 100;
+    pl_progress_set(p, 50, 100, "");
+    pl_progress_free(p);
+    assert_int_equal(fclose(f), 0);
+    assert_non_null(strstr(text, "train     50 of 100 epochs  50 %  0.5/s  1m40s left"));
 }
 
 /* The line is visible while the stage works, whatever the buffer of the file. */
@@ -195,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_one_line_with_rate_and_time_left),
+        cmocka_unit_test(a_slow_stage_has_a_rate_and_time_left_too),
         cmocka_unit_test(the_progress_line_is_flushed_at_once),
         cmocka_unit_test(what_an_earlier_run_did_is_not_in_the_rate),
         cmocka_unit_test(of_several_stages_the_slowest_is_shown_in_full),
