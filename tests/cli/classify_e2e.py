@@ -253,6 +253,8 @@ def a_ranking_is_compared_with_known_actives():
         assert "enrichment needs actives and others" in "".join(m for (m,) in p.rows("SELECT message FROM event")) and p.rows(RANKING) == []
         p.put("in.sdf", labelled(20, lambda i, n: 5))
         assert "is 5; a class is 0 or 1" in p.run("run", "w.yaml", "-q", expect=2)[2]
+        p.put("in.sdf", re.sub(rb"(^|\$\$\$\$\n)[^\n]+\n", rb"\1\n", labelled(20, lambda i, n: 5)))  # without titles
+        assert re.search(r" of a molecule \(\S*in.sdf:\d+\) is 5; a class is 0 or 1", p.run("run", "w.yaml", "-q", expect=2)[2])
 
 
 if __name__ == "__main__":

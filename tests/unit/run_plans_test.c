@@ -116,6 +116,7 @@ static void a_stage_whose_key_is_not_json_is_named(void **state)
     count.key = list_as_key;
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_EBUG);
     assert_string_equal(err.text, "the key of stage count is not a JSON object: [1]");
+    assert_string_equal(err.where, "stage count");
     count.key = NULL;
     count.name = "c\xff";
     assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_EBUG);
