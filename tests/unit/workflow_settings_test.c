@@ -313,6 +313,9 @@ static void values_in_quotes_are_text_and_null_is_not_set(void **state)
     says(f, "stages.graph.edges: unknown setting, did you mean neighbours.edges?");
     says(f, "stages.graph.cpu_limit: no value; allowed: 0.1s..1h");
     says(f, "stages.graph.unit.x: unknown setting");
+    assert_null(load(f, HEAD "    unit: 1:30x\n    cutoff: '5:'\n    neighbours: {max: 12:30}\n", NULL, 0));
+    says(f, "unit: '1:30x' is not understood; allowed: 1..1000000 records");
+    says(f, "neighbours.max: 12:30 would be a base-60 number in YAML 1.1; allowed: 1..1000 or auto");
 }
 
 static void where_nothing_is_allowed_it_is_said(void **state)
