@@ -161,16 +161,25 @@ static void an_alias_bomb_is_refused(void **unused)
     pl_text_free(&bomb);
 }
 
+/* Lists, mappings, and both in turn, around a 1, which is a level, too. */
 static void depth_is_limited(void **unused)
 {
-    char deep[4096];
+    static const char *const opens[][2] = { { "[", "[" }, { "{a: ", "{a: " }, { "[", "{a: " } };
 
     (void)unused;
-    memset(deep, '[', 2000);
-    memset(deep + 2000, ']', 2000);
-    deep[4000] = '\0';
-    assert_null(parse(deep));
-    says("nested more than 64 levels");
+    for (int how = 0; how < 3; how++)
+        for (int n = 63; n <= 2000; n += n == 63 ? 1 : 1936) {
+            pl_text deep = { 0 };
+            for (int i = 0; i < n; i++)
+                pl_text_add(&deep, opens[how][i % 2]);
+            pl_text_add(&deep, "1");
+            for (int i = n - 1; i >= 0; i--)
+                pl_text_add(&deep, opens[how][i % 2][0] == '[' ? "]" : "}");
+            assert_int_equal(parse(pl_text_str(&deep)) != NULL, n == 63);
+            if (n > 63)
+                says("nested more than 64 levels");
+            pl_text_free(&deep);
+        }
 }
 
 static void files_that_cannot_be_are_problems(void **unused)
