@@ -126,20 +126,19 @@ const char *pl_field_number(const pl_field *f, double x, char buf[64])
 const char *pl_field_value(const pl_field *f, const void *conf, char buf[64])
 {
     const void *at = (const char *)conf + f->at;
-    double x = f->type == PL_INT ? (double)*(const int64_t *)at : 0;
 
-    if (f->type == PL_REAL || f->type == PL_DURATION || f->type == PL_SIZE)
-        x = *(const double *)at;
     switch (f->type) {
     case PL_INT:
-        if (f->choices == NULL || x != -1) {
-            (void)snprintf(buf, 64, "%lld", (long long)*(const int64_t *)at);
-            return buf;
-        }
-        return f->choices;
+        if (f->choices != NULL && *(const int64_t *)at == -1)
+            return f->choices;
+        (void)snprintf(buf, 64, "%lld", (long long)*(const int64_t *)at);
+        return buf;
     case PL_REAL:
     case PL_DURATION:
-    case PL_SIZE: return f->choices != NULL && x == -1 ? f->choices : pl_field_number(f, x, buf);
+    case PL_SIZE:
+        if (f->choices != NULL && *(const double *)at == -1)
+            return f->choices;
+        return pl_field_number(f, *(const double *)at, buf);
     case PL_BOOL: return *(const bool *)at ? "true" : "false";
     case PL_TEXT:
     case PL_PATH: return *(const char *const *)at ? *(const char *const *)at : "";
