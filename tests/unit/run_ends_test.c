@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -343,6 +344,39 @@ static void all_workers_work_at_the_same_time(void **state)
     toy_free(&t);
 }
 
+static pl_code sleep_first(void *worker, pl_unit *unit, pl_error *err)
+{
+    toy_sleep_ms(300);
+    return toy_count.work(worker, unit, err);
+}
+
+/* Seconds of a processor that this thread has used. */
+static double seconds_used(void)
+{
+    struct timespec t;
+
+    assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* While a worker is at work the main thread waits; it does not ask again and again. */
+static void waiting_for_workers_takes_no_processor(void **state)
+{
+    const pl_run_opts opts = { .workers = 1, .quiet = true, .until = "count" };
+    pl_stage count = toy_count;
+    double before;
+    toy t;
+
+    (void)state;
+    count.work = sleep_first;
+    toy_make(&t, dir, 2);
+    t.step[0].stage = &count;
+    before = seconds_used();
+    assert_int_equal(pl_run(&t.wf, &toy_schema, &opts, t.mem, NULL), PL_OK);
+    assert_true(seconds_used() - before < 0.3);
+    toy_free(&t);
+}
+
 static pl_code take_long(void *state, pl_unit *unit, bool *more, pl_error *err)
 {
     toy_sleep_ms(600);
@@ -533,6 +567,7 @@ int main(void)
         CASE(who_reads_holds_up_no_run),
         CASE(each_worker_is_closed_once),
         CASE(all_workers_work_at_the_same_time),
+        CASE(waiting_for_workers_takes_no_processor),
         CASE(the_seconds_of_reading_are_told),
         CASE(a_unit_that_a_stop_leaves_undone_is_not_stored),
         CASE(results_that_are_moved_away_end_the_run),
