@@ -547,7 +547,7 @@ trees;, loss: bce|trees;, class_weights: balanced|gp;, class_weights: balanced|t
 se3;, noise: {scale: 0.1}|se3;, noise: {scale: 0, weight: 1}|trees;, sparsity: "2:4"
 se3;, sparsity: "2:4", epochs: 1|se3;, sparsity: "2:4", optimiser: {eps: 0}|se3;, sparsity: "2:4", optimiser: {type: soap}|se3;, task: denoise|trees;, task: denoise|trees;, budget: 1m
 se3;, budget: 1m, epochs: 5|trees;, start: m|se3;, start: none.safetensors|trees;, inputs: {descriptors: true}|se3;, inputs: {columns: ["a\nb"]}
-se3;, inputs: {columns: [none]}|nothing;|trees, trees;|se3;, members: 0|trees;, members: 3|se3;, dtype: bf16, engine: ref|se3;, precision: bf16, engine: ref
+se3;, inputs: {columns: [none]}|trees;, inputs: {columns: [w, w]}|nothing;|trees, trees;|se3;, members: 0|trees;, members: 3|se3;, dtype: bf16, engine: ref|se3;, precision: bf16, engine: ref
 se3;, model: {elements: [C, C]}|se3;, model: {elements: [Xx]}|se3;, model: {heads: 3}|se3;, model: {channels: 6, heads: 4}|se3;, optimiser: {min_lr: 1}
 se3;, evaluate_beside: false|se3;, precision_of: {radial: bf16}, engine: ref|se3;, model: {z: false, bonds: false}|se3;, batch: {molecules: 1, shards: 4}
 """
