@@ -130,6 +130,29 @@ static void a_writer_renews_what_another_program_left(void **unused)
     }
 }
 
+/* Another program may write while the database is open. */
+static void what_is_left_while_a_writer_is_there_is_renewed_when_it_is_read(void **unused)
+{
+    pl_store *s = NULL;
+    pl_error err = { 0 };
+    int64_t n = 0;
+    int wrong;
+
+    (void)unused;
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, &err), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA shrink_memory", &err), PL_OK);
+    (void)pages(&wrong);
+    assert_int_equal(wrong, 0);
+    assert_true(forget_sums(2) > 0);
+    (void)pages(&wrong);
+    assert_true(wrong > 0);
+    assert_int_equal(pl_db_int(s->db, &n, &err, "SELECT count(*) FROM number WHERE value IS NOT NULL"), PL_OK);
+    assert_int_equal(n, 24);
+    (void)pages(&wrong);
+    assert_int_equal(wrong, 0);
+    pl_store_close(s);
+}
+
 /* A checksum that is right for another page, or for the page as it was. */
 static void a_page_in_the_place_of_another_is_damage(void **unused)
 {
@@ -232,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_RUN(every_page_of_a_run_has_its_checksum),
         OF_RUN(a_writer_renews_what_another_program_left),
+        OF_RUN(what_is_left_while_a_writer_is_there_is_renewed_when_it_is_read),
         OF_RUN(a_page_in_the_place_of_another_is_damage),
         OF_RUN(a_file_that_hides_its_checksums_is_damaged),
         OF_RUN(rows_without_the_table_of_their_sums_are_damaged),
