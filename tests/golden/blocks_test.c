@@ -193,7 +193,8 @@ static void what_is_said_of_molecules_without_a_graph_is_known(void **state)
     graph_refused(&m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS, .max_edges = 8 }, "");
     graph_refused(&m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS, .max_edges = 7 }, "edges: 8, more than max_edges 7");
     graph_refused(&m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS_RADIUS, .cutoff = 0.02f, .max_edges = 8 }, "");
-    graph_refused(&m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS_RADIUS, .cutoff = 0.02f, .max_edges = 7 }, "edges: 8, more than max_edges 7");
+    graph_refused(&m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS_RADIUS, .cutoff = 0.02f, .max_edges = 7 },
+                  "edges: 8, more than max_edges 7");
     graph_refused(&m, &(ch_graph_opts){ .cutoff = 9, .max_neighbours = 2, .max_edges = 7 }, "edges: 8, more than max_edges 7");
     graph_refused(&near, &(ch_graph_opts){ .cutoff = 9 }, "coincide: atoms 2 and 5 are closer than 0.01 Angstrom");
     assert_int_equal(ch_mol_alloc(&none, -1, 0, mem, &err), PL_EINPUT);

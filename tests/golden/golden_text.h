@@ -29,7 +29,8 @@ static bool golden_near(const char *a, size_t n, const char *b, size_t m, char m
 
 static bool golden_word_same(const char *a, size_t n, const char *b, size_t m)
 {
-    return (n == m && memcmp(a, b, n) == 0) || golden_near(a, n, b, m, '~', 0.05, 0.02) || golden_near(a, n, b, m, '@', 0.0005, 1e-6);
+    return (n == m && memcmp(a, b, n) == 0) || golden_near(a, n, b, m, '~', 0.05, 0.02) ||
+           golden_near(a, n, b, m, '@', 0.0005, 1e-6);
 }
 
 static bool golden_line_same(const char *a, size_t n, const char *b, size_t m)

@@ -63,7 +63,8 @@ static void say_bounds(pl_text *out, const ch_bounds *b)
             of_rotors += k < 4 ? (int64_t)(k + 1) * b->rotors.rotor[r].atom[k] : 0;
         }
     pl_text_addf(out, "bounds %d slack, lower@%.4f upper@%.4f\n", b->slack, lower, upper);
-    pl_text_addf(out, "volumes %d, %d chiral, %lld, lower@%.4f upper@%.4f\n", b->n_volumes, b->n_chiral, (long long)of_volumes, low, high);
+    pl_text_addf(out, "volumes %d, %d chiral, %lld, lower@%.4f upper@%.4f\n", b->n_volumes, b->n_chiral, (long long)of_volumes, low,
+                 high);
     pl_text_addf(out, "rotors %d, %lld, distances@%.4f energies@%.5f\n", b->rotors.n, (long long)of_rotors, distance, energy);
 }
 

@@ -298,14 +298,10 @@ static void a_file_without_molecules_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_keep_all_digits),
-        cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
-        cmocka_unit_test(molfiles_of_no_molecule_fail),
-        cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
-        cmocka_unit_test(qm9bin_keeps_all_digits),
-        cmocka_unit_test(a_file_without_molecules_is_told),
-        cmocka_unit_test(a_listed_file_has_limits),
-        cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
+        cmocka_unit_test(texts_keep_all_digits),        cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
+        cmocka_unit_test(molfiles_of_no_molecule_fail), cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
+        cmocka_unit_test(qm9bin_keeps_all_digits),      cmocka_unit_test(a_file_without_molecules_is_told),
+        cmocka_unit_test(a_listed_file_has_limits),     cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

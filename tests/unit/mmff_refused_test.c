@@ -132,7 +132,8 @@ static void a_group_is_typed_alike_wherever_its_atoms_stand(void **state)
 static void a_sulfonamide_may_have_its_charge_on_oxygen(void **state)
 {
     static const int z[12] = { 6, 16, 8, 8, 7, 6, 1, 1, 1, 1, 1, 1 };
-    static const int bond[11][2] = { { 0, 1 }, { 0, 6 }, { 0, 7 }, { 0, 8 }, { 1, 2 }, { 1, 3 }, { 1, 4 }, { 4, 5 }, { 5, 9 }, { 5, 10 }, { 5, 11 } };
+    static const int bond[11][2] = { { 0, 1 }, { 0, 6 }, { 0, 7 }, { 0, 8 },  { 1, 2 }, { 1, 3 },
+                                     { 1, 4 }, { 4, 5 }, { 5, 9 }, { 5, 10 }, { 5, 11 } };
     const ch_mmff_options options = { 0 };
     ch_terms terms[2];
 

@@ -18,7 +18,7 @@ enum { J = 2, K = 3 }; /* types of the two atoms in the middle */
 static const struct {
     uint8_t z;
     double u, v, w;
-} elements[] = { { 6, 2, 2.12, 0 },     { 7, 2, 1.5, 0 },       { 8, 2, 0.2, 2 },
+} elements[] = { { 6, 2, 2.12, 0 },     { 7, 2, 1.5, 0 },     { 8, 2, 0.2, 2 },
                  { 14, 1.25, 1.22, 0 }, { 15, 1.25, 2.4, 0 }, { 16, 1.25, 0.49, 8 } };
 
 enum { N_ELEMENTS = sizeof elements / sizeof *elements };
@@ -70,7 +70,7 @@ static void expected(double v[3], const ch_mmff_type *j, int ej, const ch_mmff_t
         v[2] = barrier / share;
     } else if (j->neighbours == 4 || k->neighbours == 4) { /* (e), (f) */
         v[2] = no_barrier_beside_tetrahedral(j->neighbours == 4 ? k : j) ? 0 : barrier / share;
-    } else if (n_multiple == 2 || lone_beside_multiple) { /* (g) */
+    } else if (n_multiple == 2 || lone_beside_multiple) {                   /* (g) */
         const ch_mmff_type *with = j->lone_pair && k->multiple > 0 ? k : j; /* the one that is not the lone pair's */
         const double second = is_second_row(j) && is_second_row(k) ? 0.3 : 0.15;
         if (n_lone == 2)
@@ -88,7 +88,9 @@ static void expected(double v[3], const ch_mmff_type *j, int ej, const ch_mmff_t
 
 static void torsions_without_constants_follow_the_rules(void **state)
 {
-    static const ch_bond_sight middles[] = { { .order = 1, .aromatic = true }, { .order = 2 }, { .order = 1 }, { .order = 1, .class = 1 } };
+    static const ch_bond_sight middles[] = {
+        { .order = 1, .aromatic = true }, { .order = 2 }, { .order = 1 }, { .order = 1, .class = 1 }
+    };
     const ch_bond_sight end = { .order = 1 };
     const int type[4] = { 1, J, K, 1 };
     static ch_mmff p;

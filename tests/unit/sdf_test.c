@@ -166,8 +166,9 @@ static void molecules_beyond_v2000_limits_are_written_as_v3000(void **unused)
         pl_text_reset(&out);
         big.n_bonds = n;
         ch_sdf_write(&out, &big, "big", NULL, 0);
-        assert_non_null(strstr(pl_text_str(&out), n ? "END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n"
-                                                    : "END ATOM\nM  V30 END CTAB\nM  END\n"));
+        assert_non_null(
+            strstr(pl_text_str(&out), n ? "END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\nM  V30 END CTAB\nM  END\n"
+                                        : "END ATOM\nM  V30 END CTAB\nM  END\n"));
     }
     pl_text_reset(&out);
     far.xyz[1][2] = -123456.0f; /* eleven columns */

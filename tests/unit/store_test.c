@@ -355,7 +355,8 @@ static void a_column_added_later_is_in_old_and_new_databases(void **state)
     assert_int_equal(count(s->db, "PRAGMA user_version"), 3);
     assert_int_equal(count(s->db, "SELECT count(*) FROM column_doc"), 6);
     assert_int_equal(count(s->db, "SELECT count(*) FROM column_doc WHERE tbl='number' AND col='id' AND unit IS NULL AND "
-                                  "description='a number'"), 1);
+                                  "description='a number'"),
+                     1);
     (void)snprintf(path, sizeof path, "%s/fresh.db", dir);
     assert_int_equal(sqlite3_open(path, &fresh), SQLITE_OK);
     assert_int_equal(pl_schema_create(fresh, &later, &err), PL_OK);
