@@ -320,7 +320,7 @@ static void refused(const char *workdir, pl_code want, const char *text)
     assert_int_equal(lock.fd, -1);
 }
 
-static void a_pipe_is_no_lock_and_a_holder_without_a_name_is_another_process(void **state)
+static void a_pipe_is_no_lock_and_a_holder_may_have_no_name(void **state)
 {
     char path[300];
     int fd;
@@ -510,7 +510,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_name_of_any_length_is_one_short_line, make, drop),
         cmocka_unit_test_setup_teardown(a_file_in_the_way_is_an_io_error, make, drop),
         cmocka_unit_test_setup_teardown(a_lock_that_cannot_be_had_says_what_to_do, make, drop),
-        cmocka_unit_test_setup_teardown(a_pipe_is_no_lock_and_a_holder_without_a_name_is_another_process, make, drop),
+        cmocka_unit_test_setup_teardown(a_pipe_is_no_lock_and_a_holder_may_have_no_name, make, drop),
         cmocka_unit_test_setup_teardown(deleting_the_lock_file_takes_it_from_its_holder, make, drop),
         cmocka_unit_test_setup_teardown(a_run_without_its_lock_commits_nothing_more, make, drop),
         cmocka_unit_test_setup_teardown(a_directory_that_was_moved_is_named_and_goes_on_later, make, drop),

@@ -43,42 +43,46 @@ enum { N_ATOMS = N_ELEMENTS * 3 * 4 * 4 * 2 };
 
 static bool is_second_row(const ch_mmff_type *t) { return t->z <= 10; }
 
-/* (f) A tetrahedral atom beside one whose pi electrons leave no barrier. */
-static bool no_barrier_beside_tetrahedral(const ch_mmff_type *t)
+/* (e), (f) Whether an atom beside a tetrahedral one leaves a barrier: not where its pi electrons do not. */
+static bool leaves_barrier(const ch_mmff_type *t)
 {
     switch (t->neighbours) {
-    case 3: return t->valence == 4 || t->valence == 34 || t->multiple > 0;
-    case 2: return t->valence == 3 || t->multiple > 0;
-    default: return false;
+    case 3: return t->valence != 4 && t->valence != 34 && t->multiple == 0;
+    case 2: return t->valence != 3 && t->multiple == 0;
+    default: return true; /* it is tetrahedral, too: (d) */
     }
+}
+
+/* (g) V2 of a single bond between two multiple ones, or between one and a lone pair. */
+static double conjugated(const ch_mmff_type *j, const ch_mmff_type *k, double u)
+{
+    const ch_mmff_type *with = j->lone_pair && k->multiple > 0 ? k : j; /* the one that is not the lone pair's */
+    const double usual = is_second_row(j) && is_second_row(k) ? 0.3 : 0.15;
+
+    if (j->lone_pair && k->lone_pair)
+        return 0;
+    if ((j->lone_pair && k->multiple > 0) || (k->lone_pair && j->multiple > 0))
+        return 6 * u * (with->multiple == 1 ? 0.5 : usual);
+    return 6 * u * ((j->multiple == 1 || k->multiple == 1) && (j->z != 6 || k->z != 6) ? 0.4 : 0.15);
 }
 
 static void expected(double v[3], const ch_mmff_type *j, int ej, const ch_mmff_type *k, int ek, bool aromatic, int order)
 {
     const double u = sqrt(elements[ej].u * elements[ek].u), barrier = sqrt(elements[ej].v * elements[ek].v);
     const double share = (j->neighbours - 1.0) * (k->neighbours - 1.0);
-    const int n_lone = j->lone_pair + k->lone_pair, n_multiple = (j->multiple > 0) + (k->multiple > 0);
-    const bool lone_beside_multiple = (j->lone_pair && k->multiple > 0) || (k->lone_pair && j->multiple > 0);
+    const bool multiple = j->multiple > 0 && k->multiple > 0;
+    const bool lone_pair = (j->lone_pair && k->multiple > 0) || (k->lone_pair && j->multiple > 0);
 
     v[0] = v[1] = v[2] = 0;
     if (aromatic) { /* (b) */
-        const int sum = j->valence + k->valence;
-        v[1] = (sum == 7 && (j->valence == 3 || k->valence == 3) ? 3 : 6) * (n_lone == 0 ? 0.5 : 0.3) * u;
+        const bool is_3_and_4 = j->valence + k->valence == 7 && (j->valence == 3 || k->valence == 3);
+        v[1] = (is_3_and_4 ? 3 : 6) * (!j->lone_pair && !k->lone_pair ? 0.5 : 0.3) * u;
     } else if (order == 2) { /* (c) */
         v[1] = j->multiple == 2 && k->multiple == 2 ? 6 * u : 2.4 * u;
-    } else if (j->neighbours == 4 && k->neighbours == 4) { /* (d) */
-        v[2] = barrier / share;
-    } else if (j->neighbours == 4 || k->neighbours == 4) { /* (e), (f) */
-        v[2] = no_barrier_beside_tetrahedral(j->neighbours == 4 ? k : j) ? 0 : barrier / share;
-    } else if (n_multiple == 2 || lone_beside_multiple) {                   /* (g) */
-        const ch_mmff_type *with = j->lone_pair && k->multiple > 0 ? k : j; /* the one that is not the lone pair's */
-        const double second = is_second_row(j) && is_second_row(k) ? 0.3 : 0.15;
-        if (n_lone == 2)
-            return;
-        if (lone_beside_multiple)
-            v[1] = 6 * u * (with->multiple == 1 ? 0.5 : second);
-        else
-            v[1] = 6 * u * ((j->multiple == 1 || k->multiple == 1) && (j->z != 6 || k->z != 6) ? 0.4 : 0.15);
+    } else if (j->neighbours == 4 || k->neighbours == 4) { /* (d), (e), (f) */
+        v[2] = leaves_barrier(j) && leaves_barrier(k) ? barrier / share : 0;
+    } else if (multiple || lone_pair) { /* (g) */
+        v[1] = conjugated(j, k, u);
     } else if (elements[ej].w > 0 && elements[ek].w > 0) { /* (h) */
         v[1] = -sqrt(elements[ej].w * elements[ek].w);
     } else {

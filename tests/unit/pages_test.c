@@ -131,7 +131,7 @@ static void a_writer_renews_what_another_program_left(void **unused)
 }
 
 /* Another program may write while the database is open. */
-static void what_is_left_while_a_writer_is_there_is_renewed_when_it_is_read(void **unused)
+static void what_is_left_beside_a_writer_is_renewed_when_read(void **unused)
 {
     pl_store *s = NULL;
     pl_error err = { 0 };
@@ -255,7 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_RUN(every_page_of_a_run_has_its_checksum),
         OF_RUN(a_writer_renews_what_another_program_left),
-        OF_RUN(what_is_left_while_a_writer_is_there_is_renewed_when_it_is_read),
+        OF_RUN(what_is_left_beside_a_writer_is_renewed_when_read),
         OF_RUN(a_page_in_the_place_of_another_is_damage),
         OF_RUN(a_file_that_hides_its_checksums_is_damaged),
         OF_RUN(rows_without_the_table_of_their_sums_are_damaged),
