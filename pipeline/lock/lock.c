@@ -112,8 +112,12 @@ static bool is_lock_file(int fd)
 {
     static const char begins[] = "host ";
     char line[sizeof begins] = "";
-    const ssize_t n = pread(fd, line, sizeof begins - 1, 0); /* fails where it is a pipe */
+    struct stat at;
+    ssize_t n;
 
+    if (fstat(fd, &at) != 0 || !S_ISREG(at.st_mode)) /* a pipe, or a device that was mounted on it */
+        return false;
+    n = pread(fd, line, sizeof begins - 1, 0);
     return n == 0 || (n == sizeof begins - 1 && strcmp(line, begins) == 0);
 }
 

@@ -14,16 +14,19 @@
 
 #include "pipeline/base/text.h"
 
-/* Whether the words are alike up to a mark, and the numbers behind it are near. */
+/* Whether the words are alike up to a mark, and nothing but numbers that are near stands behind it (the @ of a SMILES is no mark). */
 static bool golden_near(const char *a, size_t n, const char *b, size_t m, char mark, double apart, double share)
 {
     const char *x = memchr(a, mark, n), *y = memchr(b, mark, m);
+    char *p_end, *q_end;
     double p, q;
 
     if (x == NULL || y == NULL || x - a != y - b || memcmp(a, b, (size_t)(x - a)) != 0)
         return false;
-    p = strtod(x + 1, NULL);
-    q = strtod(y + 1, NULL);
+    p = strtod(x + 1, &p_end);
+    q = strtod(y + 1, &q_end);
+    if (p_end != a + n || q_end != b + m || p_end == x + 1 || q_end == y + 1)
+        return false;
     return (isnan(p) && isnan(q)) || fabs(p - q) <= apart + share * fabs(q);
 }
 

@@ -16,6 +16,8 @@
 
 enum { MAX = 340 };
 
+/* A number without a name is a sum over atoms and their places: which atoms they are. */
+
 static void say_cycles(pl_text *out, const ch_cycles *c)
 {
     int of_size[CH_MAX_LARGE + 1] = { 0 }, n_flat = 0, n_aromatic = 0;

@@ -278,7 +278,7 @@ static void atoms_without_bonds_have_finite_values(void **state)
         }
 }
 
-/* RDKit has no other atom for them: two hydrogens count as bonded to hydrogen, one alone has the rest type. */
+/* [H+] and [H][H] in RDKit 2026.9: a hydrogen that is bonded to hydrogen has type H1 of Wildman and Crippen, one alone the rest type HS. */
 static void hydrogen_alone_has_the_values_of_rdkit(void **state)
 {
     static uint8_t z[] = { 1, 1 }, order[] = { CH_SINGLE };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The empirical rules of MMFF94 for torsions, written down a second time from Halgren, J. Comput. Chem. 17, 616 (1996), for atoms of
- * every kind that they ask for; and bonds and angles whose constants are worked out by hand. No table is used. */
+ * every kind that they ask for. No table is used. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -76,7 +76,8 @@ static void expected(double v[3], const ch_mmff_type *j, int ej, const ch_mmff_t
     v[0] = v[1] = v[2] = 0;
     if (aromatic) { /* (b) */
         const bool is_3_and_4 = j->valence + k->valence == 7 && (j->valence == 3 || k->valence == 3);
-        v[1] = (is_3_and_4 ? 3 : 6) * (!j->lone_pair && !k->lone_pair ? 0.5 : 0.3) * u;
+        const double beta = is_3_and_4 ? 3 : 6, pi = !j->lone_pair && !k->lone_pair ? 0.5 : 0.3;
+        v[1] = beta * pi * u;
     } else if (order == 2) { /* (c) */
         v[1] = j->multiple == 2 && k->multiple == 2 ? 6 * u : 2.4 * u;
     } else if (j->neighbours == 4 || k->neighbours == 4) { /* (d), (e), (f) */
