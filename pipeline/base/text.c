@@ -297,7 +297,7 @@ bool pl_parse_size(const char *s, double *bytes)
 }
 
 /* Whole numbers below 1e15 are written with all digits: 400, not 4e+02. */
-static bool is_plain_whole(double x) { return fabs(x) < 1e15 && x == floor(x) && !(x == 0 && signbit(x)); }
+static bool is_plain_whole(double x) { return fabs(x) < 1e15 && x == floor(x); }
 
 const char *pl_real_str(double x, char buf[32])
 {

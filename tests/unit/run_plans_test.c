@@ -104,6 +104,28 @@ static pl_code list_as_key(const pl_workflow *wf, const pl_step *step, pl_store 
     return PL_OK;
 }
 
+static pl_code no_key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **json, pl_arena *mem, pl_error *err)
+{
+    (void)wf, (void)step, (void)store, (void)json, (void)mem;
+    return pl_fail(err, PL_EIO, "no key");
+}
+
+static void a_stage_whose_key_fails_makes_no_plan(void **state)
+{
+    pl_stage square = toy_square;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 2);
+    t.wf.step[1].stage = &square;
+    square.key = no_key;
+    assert_int_equal(pl_plan_keys(&t.wf, NULL, t.mem, &err), PL_EIO);
+    assert_string_equal(err.text, "no key");
+    assert_string_equal(err.where, "stage square");
+    toy_free(&t);
+}
+
 static void a_stage_whose_key_is_not_json_is_named(void **state)
 {
     pl_stage count = toy_count;
@@ -309,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(explain_says_what_differs_setting_by_setting),
         CASE(only_hashes_are_shortened_in_an_explanation),
+        CASE(a_stage_whose_key_fails_makes_no_plan),
         CASE(a_stage_whose_key_is_not_json_is_named),
         CASE(an_estimate_that_fails_is_told_before_one_that_does_not),
         CASE(estimates_are_asked_of_what_has_one_and_is_not_done),
