@@ -244,26 +244,35 @@ static pl_code checks(pl_store *s, toy *t, pl_error *err)
     return code;
 }
 
-static pl_code copies(pl_store *s, toy *t, pl_error *err)
+/* A file in the folder; the next call has the same memory. */
+static const char *beside(const toy *t, const char *name)
 {
-    return pl_store_copy(s, pl_sprintf(t->mem, "%s/copy.db", t->dir), err);
+    static char path[300];
+
+    (void)snprintf(path, sizeof path, "%s/%s", t->dir, name);
+    return path;
 }
+
+static pl_code copies(pl_store *s, toy *t, pl_error *err) { return pl_store_copy(s, beside(t, "copy.db"), err); }
 
 static pl_code packs(pl_store *s, toy *t, pl_error *err)
 {
     const pl_packed both[] = { { .kind = "number", .key = t->step[0].key, .n = UNITS },
                                { .kind = "square", .key = t->step[1].key, .n = UNITS } };
 
-    return pl_store_pack(s, pl_sprintf(t->mem, "%s/packed.db", t->dir), "0/1", both, 2, t->mem, err);
+    return pl_store_pack(s, beside(t, "packed.db"), "0/1", both, 2, t->mem, err);
 }
 
 /* A file that `packs` made. */
 static pl_code opens_packed(pl_store *s, toy *t, pl_error *err)
 {
-    pl_code code = pl_store_open_read(&s, pl_sprintf(t->mem, "%s/packed.db", t->dir), &toy_schema, err);
+    const char *shard;
+    pl_code code = pl_store_open_read(&s, beside(t, "packed.db"), &toy_schema, err);
 
     if (code == PL_OK)
         code = pl_store_features(s, err);
+    if (code == PL_OK)
+        code = pl_store_shard(s, &shard, t->mem, err);
     pl_store_close(s);
     return code;
 }
@@ -413,6 +422,45 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
     assert_int_equal(statements_left, 0);
 }
 
+static void refuse_memory_of(toy *t, const char *name, reading *one)
+{
+    pl_store *s = NULL;
+    pl_code code = PL_ENOMEM;
+    int n;
+
+    assert_int_equal(pl_store_open(&s, &t->wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    for (n = 0; code != PL_OK; n++) {
+        pl_error err = { 0 };
+        pl_arena_refuse(n + 1);
+        code = one(s, t, &err);
+        pl_arena_refuse(0);
+        if (code != PL_OK && (code != PL_ENOMEM || strstr(err.text, "memory") == NULL))
+            fail_msg("%s had no memory and says %d, \"%s\"", name, (int)code, err.text);
+    }
+    pl_store_close(s);
+    assert_true(n > 1);
+}
+
+static void refused_memory_ends_what_reads_the_results(void **state)
+{
+    char dir[256];
+    toy t;
+
+    (void)state;
+    toy_directory(dir);
+    toy_make(&t, dir, UNITS);
+    assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
+    refuse_memory_of(&t, "plan", plans);
+    refuse_memory_of(&t, "explanation", explains);
+    refuse_memory_of(&t, "pack", packs);
+    refuse_memory_of(&t, "shard of a packed file", opens_packed);
+    assert_true(toy_sound(&t));
+    toy_free(&t);
+    toy_remove(dir);
+    assert_int_equal(statements_left, 0);
+}
+
 /* ---- what makes results, and reads those of an older version ---- */
 
 static const char *const up[] = { NULL, "CREATE TABLE extra(x)", "CREATE TABLE more(y)" };
@@ -483,6 +531,7 @@ int main(void)
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_refused_call_ends_the_run_and_the_next_goes_on),
                                         cmocka_unit_test(a_refused_call_ends_the_rest_of_a_run),
                                         cmocka_unit_test(a_refused_call_ends_what_reads_the_results),
+                                        cmocka_unit_test(refused_memory_ends_what_reads_the_results),
                                         cmocka_unit_test(a_refused_call_ends_what_makes_or_converts_results) };
 
     return cmocka_run_group_tests_name("engine, refused calls", tests, NULL, NULL);
