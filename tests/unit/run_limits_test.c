@@ -179,12 +179,31 @@ static void limits_of_failures_hold_at_their_edges(void **state)
     assert_int_equal(limited(-1, -1, 20, 2, NULL), PL_OK);
 }
 
+/* Before SQLite is asked to write again, which would refuse it, too, but only in some journal modes. */
+static void results_that_have_gone_are_seen_before_anything_is_written(void **state)
+{
+    pl_error err = { 0 };
+    pl_store *s = NULL;
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 1);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, &err), PL_OK);
+    const pl_runner r = { .wf = &t.wf, .store = s };
+    assert_int_equal(pl_disk_check(&r, &err), PL_OK);
+    assert_int_equal(rename(t.wf.storage.results, in_dir("away.db")), 0);
+    assert_int_equal(pl_disk_check(&r, &err), PL_EIO);
+    assert_non_null(strstr(err.text, "was moved or deleted while this run wrote to it"));
+    pl_store_close(s);
+    toy_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_megabyte_is_kept_and_given_up_on_a_full_disk), CASE(databases_are_whole_without_their_logs_after_each_stage),
         CASE(too_little_free_space_is_said_with_both_sizes),  CASE(a_disk_that_fills_up_in_mid_run_ends_it),
-        CASE(limits_of_failures_hold_at_their_edges),
+        CASE(limits_of_failures_hold_at_their_edges),         CASE(results_that_have_gone_are_seen_before_anything_is_written),
     };
     return cmocka_run_group_tests_name("run_limits", tests, NULL, NULL);
 }
