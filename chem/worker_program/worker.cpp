@@ -357,10 +357,23 @@ static Listed listed_or_why(OBMol &mol, const std::string &format)
     }
 }
 
+// What Open Babel does not say of the molecules of a file.
+static void add_problems(std::vector<Listed> &found, const std::vector<std::string> &problems)
+{
+    for (size_t i = 0; i < problems.size(); i++) {
+        if (problems[i].empty())
+            continue;
+        if (problems.size() != found.size())
+            fail(CH_PARSE, "molecule " + number(static_cast<long>(i) + 1) + ": " + problems[i]);
+        if (found[i].problem.empty())
+            found[i] = { found[i].text.substr(0, found[i].text.find('\n')) + "\n", problems[i] };
+    }
+}
+
 static void op_list(In &in, Out &out, Failure &why)
 {
-    std::string format = in.str();
-    std::istringstream text(in.str());
+    const std::string format = in.str(), whole = in.str();
+    std::istringstream text(whole);
     OBConversion conv(&text);
     std::vector<Listed> found;
     if (!conv.SetInFormat(format.c_str()))
@@ -378,6 +391,8 @@ static void op_list(In &in, Out &out, Failure &why)
         if (found.size() >= static_cast<size_t>(list_max))
             fail(CH_TOO_LARGE, "more than " + number(list_max) + " molecules in one file");
     }
+    if (format == "cml")
+        add_problems(found, cml_problems(whole));
     if (found.empty())
         fail(CH_PARSE, library_said().empty() ? "no molecule could be read as " + format : library_said());
     out.put<int32_t>(static_cast<int32_t>(found.size()));

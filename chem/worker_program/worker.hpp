@@ -283,6 +283,8 @@ std::vector<std::string> words_in(const std::string &line);
 void position_check(long atom, const std::string &field); // one of the three
 void molfile_bond_check(long bond, const std::string &type);
 void sgroup_check(const std::string &kind); // SRU, DAT, ...
+// Of each molecule of a CML file why it is not read as it is written; "": it is.
+std::vector<std::string> cml_problems(const std::string &text);
 
 // ---- worker_mol2.cpp
 

@@ -217,6 +217,14 @@ static bool place_before(const Place &a, const Place &b)
     return std::lexicographical_compare(a.x, a.x + 3, b.x, b.x + 3);
 }
 
+// In units of 1e-5 Angstrom. Open Babel reads any number as a position, "inf" and "nan" too.
+static long long apart(const double *p, const double *q)
+{
+    const double square = (p[0] - q[0]) * (p[0] - q[0]) + (p[1] - q[1]) * (p[1] - q[1]) + (p[2] - q[2]) * (p[2] - q[2]);
+    const double d = 1e5 * std::sqrt(square), most = 1e12;
+    return std::llround(d < most ? d : most);
+}
+
 std::vector<Place> own_order(OBMol &mol)
 {
     std::vector<Place> all;
@@ -224,9 +232,7 @@ std::vector<Place> own_order(OBMol &mol)
         all.push_back({ a->GetAtomicNum(), 0, { a->GetX(), a->GetY(), a->GetZ() }, &*a });
     for (size_t i = 0; i < all.size(); i++)
         for (size_t j = 0; j < i; j++) {
-            const double *p = all[i].x, *q = all[j].x;
-            const double square = (p[0] - q[0]) * (p[0] - q[0]) + (p[1] - q[1]) * (p[1] - q[1]) + (p[2] - q[2]) * (p[2] - q[2]);
-            const long long d = std::llround(1e5 * std::sqrt(square));
+            const long long d = apart(all[i].x, all[j].x);
             all[i].far += d;
             all[j].far += d;
         }

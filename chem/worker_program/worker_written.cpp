@@ -5,9 +5,11 @@
 // and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single. Of the
 // fourth line of a molfile it reads as many columns as are numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at
 // its ends, the atom of a list of elements as the first of them, a bond of order 0 as a single one, and the old code of a radical not at all.
-// Of an atom of a crystal in two places, and of all models of a CIF, it makes atoms of one molecule.
+// Of an atom of a crystal in two places, and of all models of a CIF, it makes atoms of one molecule. Where a line of MOL2 is cut short it
+// takes what the line before had, it leaves out such an atom of PDB, and a position that CML or CIF do not have is 0.
 #include "chem/worker_program/worker.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -42,6 +44,16 @@ void position_check(long atom, const std::string &field)
     (void)std::strtod(field.c_str(), &end);
     if (field.empty() || end != field.c_str() + field.size())
         fail(CH_PARSE, "atom " + number(atom) + " has '" + field + "' where a position has a number");
+}
+
+// Three positions, or none of them.
+static void all_or_none(long atom, const char *const names[3], const std::map<std::string, std::string> &values)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < 3; i++)
+        n += values.count(names[i]);
+    for (size_t i = 0; i < 3 && n > 0; i++)
+        position_check(atom, values.count(names[i]) > 0 ? values.at(names[i]) : "");
 }
 
 void molfile_bond_check(long bond, const std::string &type)
@@ -122,11 +134,30 @@ static void check_molfile(std::istream &in)
     check_properties(in, radical);
 }
 
-static void check_mol2(std::istream &in)
+static void mol2_atom_check(long k, const std::vector<std::string> &w)
+{
+    if (w.size() < 6)
+        fail(CH_PARSE, "the line of atom " + number(k) + " of a MOL2 record has " + number(static_cast<long>(w.size())) +
+                           " words; a number, a name, three positions and a type are needed");
+    for (size_t i = 2; i < 5; i++)
+        position_check(k, w[i]);
+}
+
+static void mol2_bond_check(long k, const std::vector<std::string> &w)
 {
     static const std::set<std::string> types = { "1", "2", "3", "am", "ar", "AM", "AR", "Am", "Ar", "aromatic" };
+    if (w.size() < 4)
+        fail(CH_PARSE, "the line of bond " + number(k) + " of a MOL2 record has " + number(static_cast<long>(w.size())) +
+                           " words; a number, two atoms and a type are needed");
+    if (types.count(w[3]) == 0)
+        fail(CH_PARSE, "bond " + number(k) + " of a MOL2 record has type " + w[3] + "; 1, 2, 3, am and ar are read");
+}
+
+// The second line of a molecule has the numbers of atoms and bonds; Open Babel reads as many lines, whatever is in them.
+static void check_mol2(std::istream &in)
+{
     std::string section;
-    long k = 0;
+    long k = 0, atoms = 0, bonds = 0;
     for (std::string s; std::getline(in, s);) {
         const std::vector<std::string> w = words_in(s);
         if (s[0] == '@') {
@@ -134,11 +165,15 @@ static void check_mol2(std::istream &in)
             k = 0;
             continue;
         }
-        k += !w.empty();
-        for (size_t i = 2; i < 5 && section == "@<TRIPOS>ATOM" && w.size() > 5; i++)
-            position_check(k, w[i]);
-        if (section == "@<TRIPOS>BOND" && w.size() > 3 && types.count(w[3]) == 0)
-            fail(CH_PARSE, "bond " + number(k) + " of a MOL2 record has type " + w[3] + "; 1, 2, 3, am and ar are read");
+        k++;
+        if (section == "@<TRIPOS>MOLECULE" && k == 2) {
+            atoms = w.empty() ? 0 : std::atol(w[0].c_str());
+            bonds = w.size() < 2 ? 0 : std::atol(w[1].c_str());
+        }
+        if (section == "@<TRIPOS>ATOM" && k <= atoms)
+            mol2_atom_check(k, w);
+        if (section == "@<TRIPOS>BOND" && k <= bonds)
+            mol2_bond_check(k, w);
     }
 }
 
@@ -161,7 +196,11 @@ static void check_pdb(std::istream &in)
     for (std::string s; std::getline(in, s);)
         if (s.compare(0, 6, "ATOM  ") == 0 || s.compare(0, 6, "HETATM") == 0) {
             k++;
-            for (size_t from = 30; from < 54 && s.size() >= 54; from += 8)
+            if (s.size() < 54)
+                fail(CH_PARSE, "the line of atom " + number(k) +
+                                   " of a PDB record ends before its positions, which are in columns 31 "
+                                   "to 54");
+            for (size_t from = 30; from < 54; from += 8)
                 position_check(k, columns(s, from, 8));
             check_place(where, columns(s, 12, 4) + " " + columns(s, 17, 10), columns(s, 16, 1));
         }
@@ -210,9 +249,25 @@ struct CifAtom {
 struct CifPlaces {
     std::map<std::string, std::string> where;
     std::string model, group;
+    long k = 0; // atoms so far
+
+    // "0.1234(5)": digits in brackets are the error of the last ones.
+    void check_positions(const CifAtom &a) const
+    {
+        static const char *const sets[][3] = { { "fract_x", "fract_y", "fract_z" }, { "Cartn_x", "Cartn_y", "Cartn_z" } };
+        for (const auto &names : sets) {
+            std::map<std::string, std::string> values;
+            for (const char *name : names)
+                if (a.column.count(name) > 0)
+                    values[name] = a.value(name).substr(0, a.value(name).find('('));
+            all_or_none(k, names, values);
+        }
+    }
 
     void check(const CifAtom &a)
     {
+        k++;
+        check_positions(a);
         const std::string in = a.value("pdbx_PDB_model_num"), part = a.value("disorder_group");
         if (!model.empty() && !in.empty() && in != model)
             fail(CH_PARSE, "several models (" + model + " and " + in + "), which are structures of one molecule: keep one");
@@ -229,6 +284,19 @@ struct CifPlaces {
     }
 };
 
+// Not the beginning of something else.
+static bool is_value(const std::string &word)
+{
+    return word[0] != '_' && word != "loop_" && word.compare(0, 5, "data_") != 0 && word.compare(0, 5, "save_") != 0;
+}
+
+static bool has_values(const std::vector<std::string> &w, size_t from, size_t n)
+{
+    if (from + n > w.size())
+        return false;
+    return std::all_of(w.begin() + static_cast<long>(from), w.begin() + static_cast<long>(from + n), is_value);
+}
+
 static void check_cif(std::istream &in)
 {
     static const std::string table = "_atom_site";
@@ -242,10 +310,80 @@ static void check_cif(std::istream &in)
         for (i++; i < w.size() && w[i][0] == '_'; i++, n++)
             if (w[i].compare(0, table.size(), table) == 0 && w[i].size() > table.size() + 1)
                 column[w[i].substr(table.size() + 1)] = n;
-        for (; n > 0 && column.size() == n && i + n <= w.size() && w[i] != "loop_" && w[i][0] != '_'; i += n)
+        for (; n > 0 && column.size() == n && has_values(w, i, n); i += n)
             places.check({ column, &w[i] });
+        if (n > 0 && column.size() == n && i < w.size() && is_value(w[i]))
+            fail(CH_PARSE, "the last row of the atoms of a CIF has fewer values than there are columns");
         i -= 1;
     }
+}
+
+// ---- CML
+
+// The attributes of a tag: text[at] is behind its name.
+static std::map<std::string, std::string> attributes_of(const std::string &text, size_t at)
+{
+    std::map<std::string, std::string> all;
+    while ((at = text.find_first_not_of(" \t\r\n", at)) != std::string::npos && text[at] != '>' && text[at] != '/') {
+        const size_t equals = text.find('=', at), open = text.find_first_of("\"'", at);
+        const size_t close = open != std::string::npos ? text.find(text[open], open + 1) : open;
+        if (equals == std::string::npos || close == std::string::npos || equals > open)
+            break;
+        all[trimmed(text.substr(at, equals - at))] = text.substr(open + 1, close - open - 1);
+        at = close + 1;
+    }
+    return all;
+}
+
+static void cml_atom_check(long k, const std::map<std::string, std::string> &attributes)
+{
+    static const char *const sets[][3] = { { "x3", "y3", "z3" }, { "xFract", "yFract", "zFract" } };
+    for (const auto &names : sets)
+        all_or_none(k, names, attributes);
+}
+
+// Why an atom is not read as it is written; "": it is.
+static std::string cml_atom_problem(long k, const std::map<std::string, std::string> &attributes)
+{
+    try {
+        cml_atom_check(k, attributes);
+    } catch (const Failure &f) {
+        return f.text;
+    }
+    return "";
+}
+
+// The name of the tag at a "<", without its namespace; *end is behind it.
+static std::string tag_name(const std::string &text, size_t at, size_t *end)
+{
+    *end = std::min(text.find_first_of(" \t\r\n/>", at + 2), text.size());
+    const std::string name = text.substr(at + 1, *end - at - 1);
+    const size_t colon = name.find(':');
+    return colon == std::string::npos ? name : (name[0] == '/' ? "/" : "") + name.substr(colon + 1);
+}
+
+std::vector<std::string> cml_problems(const std::string &text)
+{
+    std::vector<std::string> all;
+    long depth = 0, atoms = 0;
+    for (size_t at = 0, end; (at = text.find('<', at)) != std::string::npos; at++) {
+        if (text.compare(at, 4, "<!--") == 0) {
+            at = std::min(text.find("-->", at), text.size() - 1);
+            continue;
+        }
+        const std::string name = tag_name(text, at, &end);
+        if (name == "molecule" && depth == 0) {
+            all.emplace_back();
+            atoms = 0;
+        }
+        if (name == "molecule")
+            depth += text[std::min(text.find('>', at), text.size()) - 1] != '/';
+        else if (name == "/molecule")
+            depth--;
+        else if (name == "atom" && depth > 0 && all.back().empty())
+            all.back() = cml_atom_problem(++atoms, attributes_of(text, end));
+    }
+    return all;
 }
 
 void text_check(const std::string &text, const std::string &format)

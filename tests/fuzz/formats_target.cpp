@@ -24,7 +24,7 @@ static bool quiet()
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "cml", "inchi", "mol" };
+    static const char *const formats[] = { "smi", "sdf", "mol2", "xyz", "pdb", "cml", "inchi", "mol", "cif", "mmcif" };
     static const int32_t opts[] = { 1, 250, 1000, CH_3D_KEEP, CH_FF_MMFF94, 40, 0, 1, 1, CH_NATIVE };
     static const bool is_quiet = quiet();
     Out request, reply;
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request.put<double>(10);                   // window
     request.put<double>(0);                    // of a structure
     request.str("");                           // no alerts
-    request.str(formats[data[0] % 8]);
+    request.str(formats[data[0] == '8' || data[0] == '9' ? data[0] - '0' : data[0] % 8]);
     request.str(std::string(reinterpret_cast<const char *>(data) + 1, size - 1));
     obErrorLog.ClearLog();
     (void)answer(request.s, reply);

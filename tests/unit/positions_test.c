@@ -185,6 +185,81 @@ static void an_atom_is_in_one_place(void **state)
     }
 }
 
+#define MOL2(atom, bond)                                                                                                         \
+    "@<TRIPOS>MOLECULE\nwater\n 3 2 0 0 0\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n1 O 0 0 .117 O.3\n2 H 0 .757 -.469 H\n" atom "\n" \
+    "@<TRIPOS>BOND\n1 1 2 1\n" bond "\n"
+#define CRYSTAL(end) CIF("", "O O1 LIG A 1 0.00(2) 0.00 0.00\nH H1 LIG A 1 .96 0.00 0.00\nH H2 LIG A 1 -.24 -.93" end)
+
+/* Open Babel takes what the line before had, 0, or leaves the atom out. */
+static void a_line_that_is_cut_short_is_refused(void **state)
+{
+    static const struct {
+        const char *format, *text, *says;
+    } cases[] = {
+        { "mol2", MOL2("3 H 0 -.757 -.469 H", "2 1 3 1\n# a comment"), NULL },
+        { "mol2", MOL2("3 H 0 -.757 -.469", "2 1 3 1"),
+          "the line of atom 3 of a MOL2 record has 5 words; a number, a name, three" },
+        { "mol2", MOL2("3 H", "2 1 3 1"), "the line of atom 3 of a MOL2 record has 2 words" },
+        { "mol2", MOL2("", "2 1 3 1"), "the line of atom 3 of a MOL2 record has 0 words" },
+        { "mol2", MOL2("3 H 0 -.757 -.46x H", "2 1 3 1"), "atom 3 has '-.46x' where a position has a number" },
+        { "mol2", MOL2("3 H 0 -.757 -.469 H", "2 1 3"), "the line of bond 2 of a MOL2 record has 3 words; a number, two atoms" },
+        { "mol2", MOL2("3 H 0 -.757 -.469 H", ""), "the line of bond 2 of a MOL2 record has 0 words" },
+        { "mol2", MOL2("3 H 0 -.757 -.469 H", "2 1 3 un"), "bond 2 of a MOL2 record has type un" },
+        { "pdb", ETHYL HYDROXYL(" ") OTHER("O", " ") "END\n", NULL },
+        { "pdb", ETHYL "HETATM    7  O1  LIG A   1       1.670   0.250\nEND\n", "the line of atom 7 of a PDB record ends before" },
+        { "pdb", ETHYL "HETATM    7  O1  LIG A   1       1.670   0.250  -0.04\nEND\n", "the line of atom 7 of a PDB record ends" },
+        { "mmcif", CRYSTAL(" 0.00\n"), NULL },
+        { "mmcif", CRYSTAL(" 0.00\nloop_\n_other.x\n1\n"), NULL },
+        { "mmcif", CRYSTAL(" 0.00\ndata_y\n"), NULL },
+        { "mmcif", CRYSTAL(" ?\n"), "atom 3 has '' where a position has a number" },
+        { "mmcif", CRYSTAL(" .\n"), "atom 3 has '' where a position has a number" },
+        { "mmcif", CRYSTAL(" x\n"), "atom 3 has 'x' where a position has a number" },
+        { "mmcif", "data_x\nloop_\n_atom_site.id\n_atom_site.type_symbol\n_atom_site.Cartn_x\n_atom_site.Cartn_y\n1 O 0 0\n",
+          "atom 1 has '' where a position has a number" },
+        { "mmcif", CRYSTAL("\n"), "the last row of the atoms of a CIF has fewer values than there are columns" },
+        { "mmcif", CRYSTAL("\nloop_\n_other.x\n1\n"), "the last row of the atoms of a CIF has fewer values" },
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const ch_prepared p = answer(cases[k].text, cases[k].format, &o);
+        if (cases[k].says == NULL ? p.code != CH_OK : p.code != CH_PARSE || strstr(p.message, cases[k].says) == NULL)
+            fail_msg("case %zu: %s (%s)", k, p.code == CH_OK ? p.smiles : "", p.message);
+    }
+}
+
+#define ATOM(id, element, y, z) "<x:atom id='" id "' elementType=\"" element "\" x3='0' y3 = '" y "' " z "/>"
+#define OH2(id, z)                                                                                                      \
+    "<x:molecule id='" id "'><x:atomArray>" ATOM("a", "O", "0", "z3='.117'") ATOM("b", "H", ".757", "z3='-.469'") ATOM( \
+        "c", "H", "-.757",                                                                                              \
+        z) "</x:atomArray><x:bondArray><x:bond atomRefs2='a b' order='1'/><x:bond atomRefs2='a c' order='1'/></x:bondArray></x:molecule>"
+#define CML(molecules) "<x:cml xmlns:x='http://www.xml-cml.org/schema'><!-- <x:molecule> <atom x3='0'/> -->" molecules "</x:cml>\n"
+
+/* A molecule of a CML file that lacks a position fails, and the others do not. */
+static void a_position_that_cml_lacks_is_no_zero(void **state)
+{
+    const ch_listing good = list(CML(OH2("one", "z3='-.469'") OH2("two", "z3='-.469'")), "cml");
+    assert_int_equal(good.n, 2);
+    assert_string_equal(good.problem[0], "");
+    assert_string_equal(good.problem[1], "");
+    const ch_listing one = list(CML(OH2("one", "z3='-.469'") OH2("two", "") OH2("three", "z3='-.469'")), "cml");
+
+    (void)state;
+    assert_int_equal(one.n, 3);
+    assert_string_equal(one.problem[0], "");
+    assert_string_equal(one.problem[1], "atom 3 has '' where a position has a number");
+    assert_string_equal(one.text[1], "two\n");
+    assert_string_equal(one.problem[2], "");
+    const ch_listing text = list(CML(OH2("one", "z3='deep'")), "cml");
+    assert_string_equal(text.problem[0], "atom 3 has 'deep' where a position has a number");
+    const ch_listing flat = list(
+        "<molecule id='m'><atomArray><atom id='a' elementType='C' x2='1' y2='0' hydrogenCount='4'/></atomArray></molecule>", "cml");
+    assert_int_equal(flat.n, 1);
+    assert_string_equal(flat.problem[0], "");
+}
+
 /* A formatted checkpoint file of Gaussian: fixed columns, positions in Bohr. */
 static const char *fchk(const atom *a, int n, const int *z, int charge)
 {
@@ -349,6 +424,8 @@ int main(void)
         cmocka_unit_test(pdb_and_listed_files_have_the_bonds_of_xyz),
         cmocka_unit_test(an_atom_is_in_one_place),
         cmocka_unit_test(bonds_of_a_pdb_file_have_to_fit_its_positions),
+        cmocka_unit_test(a_line_that_is_cut_short_is_refused),
+        cmocka_unit_test(a_position_that_cml_lacks_is_no_zero),
         cmocka_unit_test(a_charge_that_a_listed_file_states_is_used),
         cmocka_unit_test(a_listed_radical_is_refused),
         cmocka_unit_test(a_listed_molecule_without_bonds_fails_with_a_reason),

@@ -216,10 +216,14 @@ static pl_code copy_fields(const read_state *s, item *it, const ch_record *r, pl
 
 static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl_arena *mem, pl_error *err)
 {
+    const bool titled = r->title != NULL && r->title[0] != '\0';
+
     it->ordinal = r->ordinal;
     it->offset = r->offset;
     it->line = r->line;
-    it->title = r->title != NULL && r->title[0] != '\0' ? pl_strdup(mem, r->title) : NULL;
+    it->title = titled ? pl_strdup(mem, r->title) : NULL;
+    if (titled && it->title == NULL)
+        return pl_fail(err, PL_ENOMEM, "no memory for the title of a record");
     if (r->problem != NULL) {
         it->problem = pl_strdup(mem, r->problem);
         return it->problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
@@ -567,7 +571,7 @@ const pl_stage st_read = {
     .name = "read",
     .help = "read molecule files into records, each accounted for",
     .scope = PL_PER_UNIT,
-    .version = 7,
+    .version = 8,
     .fields = fields,
     .conf_size = sizeof(st_read_conf),
     .state_size = sizeof(read_state),
