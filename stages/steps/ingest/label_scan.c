@@ -14,6 +14,7 @@
 #include "stages/steps/ingest/placeholder.h"
 #include "stages/steps/ingest/prepare_conf.h"
 #include "stages/steps/ingest/read_input.h"
+#include "stages/steps/ingest/remarks.h"
 
 enum { NAMES_MAX = 64, SHOWN = 60 };
 
@@ -44,6 +45,7 @@ typedef struct scan {
     const char *field[NAMES_MAX]; /* names of data fields that were seen */
     int n_fields;
     int64_t records, complete, partial; /* with all that `train` learns, with some of it */
+    st_remarks remarks;                 /* of those with any label                           */
     bool whole;                         /* all records of all inputs were looked at */
     pl_arena *mem;
 } scan;
@@ -267,6 +269,7 @@ static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, con
 static void count_all(scan *s, const pl_input *in, const ch_record *r, const ch_field *field, int n_fields)
 {
     int learned = 0, there = 0;
+    bool any = false;
 
     for (int i = 0; i < s->n; i++) {
         label *l = &s->label[i];
@@ -278,9 +281,12 @@ static void count_all(scan *s, const pl_input *in, const ch_record *r, const ch_
             count_units(l, in, r, field, n_fields, f);
         learned += l->learned;
         there += l->learned && some;
+        any = any || some;
     }
     s->complete += there == learned;
     s->partial += there > 0 && there < learned;
+    if (any)
+        st_remarks_add(&s->remarks, field, n_fields, in->path, r->line);
 }
 
 static pl_code read_record(scan *s, const pl_input *in, ch_reader *reader, const ch_record *r, pl_arena *scratch, pl_error *err)
@@ -546,6 +552,7 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     if (problems->n == before)
         judge_rare(s, at, problems);
     say_gaps(s, out);
+    st_remarks_say(&s->remarks, out);
     return PL_OK;
 }
 
