@@ -27,6 +27,7 @@ ch_worker_opts st_chemistry_limits(void) { return (ch_worker_opts){ .cpu_first_s
 
 /* ---- arguments and results ---- */
 
+/* What is no fault of the molecule has a code of its own. */
 static void fail(sqlite3_context *ctx, const char *function, const pl_error *err)
 {
     char text[600];
@@ -37,6 +38,8 @@ static void fail(sqlite3_context *ctx, const char *function, const pl_error *err
     }
     (void)snprintf(text, sizeof text, "%s: %s%s%s", function, err->where, err->where[0] != '\0' ? ": " : "", err->text);
     sqlite3_result_error(ctx, text, -1);
+    if (err->code == PL_EIO)
+        sqlite3_result_error_code(ctx, SQLITE_IOERR);
 }
 
 /* The molecule of a SMILES, as it is written: nothing is removed, no charge is changed. EINPUT: it is none. */

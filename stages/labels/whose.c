@@ -186,6 +186,7 @@ typedef struct names {
     const char *by;      /* the name that found it */
     const char *alien;   /* InChIKey of the SMILES, if the library lacks it; NULL: no such */
     const char *tried;   /* "InChIKey X, title Y" */
+    bool refused;        /* memory for that */
     const char *problem; /* NULL: none         */
 } names;
 
@@ -204,6 +205,7 @@ static void tried_add(names *x, st_whose *w, const char *what, const char *name)
 
     x->tried = pl_sprintf(w->mem, "%s%s%s '%.*s'", x->tried != NULL ? x->tried : "", x->tried != NULL ? ", " : "", what,
                           n < SHOWN ? n : SHOWN, name);
+    x->refused = x->refused || x->tried == NULL;
 }
 
 /* Two names of a row mean one molecule if the first blocks of their InChIKeys are equal: a title may be of another salt or isomer. */
@@ -250,7 +252,9 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
         return x->alien != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule");
     }
     tried_add(x, w, "SMILES", r->text);
-    x->tried = x->tried != NULL && why != NULL ? pl_sprintf(w->mem, "%s (%s)", x->tried, why) : x->tried;
+    if (x->tried != NULL && why != NULL)
+        x->tried = pl_sprintf(w->mem, "%s (%s)", x->tried, why);
+    x->refused = x->refused || x->tried == NULL;
     return PL_OK;
 }
 
@@ -303,7 +307,7 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
     compare_alien(&x, w);
     *out = x.found;
     *problem = x.problem;
-    if (x.found.two && x.problem == NULL)
+    if (x.refused || (x.found.two && x.problem == NULL))
         return pl_fail(err, PL_ENOMEM, "a row");
     if (x.found.mol_id == 0 && x.problem == NULL)
         *problem = x.tried != NULL ? pl_sprintf(w->mem, "no molecule of the library has %s", x.tried)

@@ -109,7 +109,7 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
 static pl_code add_hash(json_t *all, const char *name, const char *path, pl_store *store, pl_error *err)
 {
     char hash[65];
-    pl_code code = path != NULL ? pl_file_hash(store, path, hash, err) : pl_fail(err, PL_ECONFIG, "%s: no such program", name);
+    pl_code code = pl_file_hash(store, path, hash, err);
 
     if (code == PL_OK)
         (void)json_object_set_new(all, name, json_string(hash));
@@ -122,11 +122,17 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_external_conf *c = step->conf;
     const char *const *file = c->files.items;
     json_t *files = json_object(), *all = json_pack("{s:o}", "files", files);
-    pl_code code = add_hash(all, "program", st_ext_program(wf, c, mem), store, err);
+    const char *path;
+    pl_code code = st_ext_program(&path, wf, c, mem, err);
     char *text;
 
-    for (int32_t i = 0; i < c->files.n && code == PL_OK; i++)
-        code = add_hash(files, st_ext_base(file[i]), st_ext_path(wf, file[i], mem), store, err);
+    if (code == PL_OK)
+        code = add_hash(all, "program", path, store, err);
+    for (int32_t i = 0; i < c->files.n && code == PL_OK; i++) {
+        code = st_ext_path(&path, wf, file[i], mem, err);
+        if (code == PL_OK)
+            code = add_hash(files, st_ext_base(file[i]), path, store, err);
+    }
     text = code == PL_OK ? json_dumps(all, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     *extra_json = text != NULL ? pl_strdup(mem, text) : NULL;
     free(text);
@@ -214,19 +220,20 @@ static pl_code files_open(st_ext_stage *s, pl_error *err)
     const pl_workflow *wf = s->env->wf;
     const st_external_conf *c = s->conf;
     const char *const *file = c->files.items;
-    pl_code code = PL_OK;
+    pl_code code = st_ext_program(&s->program, wf, c, s->env->mem, err);
 
-    s->program = st_ext_program(wf, c, s->env->mem);
+    if (code != PL_OK)
+        return code;
     s->scratch = pl_sprintf(s->env->mem, "%s/scratch", wf->workdir);
     s->watched = PL_NEW(s->env->mem, st_ext_watched, c->files.n + 1);
     if (s->scratch == NULL || s->watched == NULL)
         return pl_fail(err, PL_ENOMEM, "the files of a program");
-    if (s->program == NULL)
-        return pl_fail(err, PL_ECONFIG, "%s: no such program", ((const char *const *)c->command.items)[0]);
     code = watch(s, s->program, err);
     for (int32_t i = 0; i < c->files.n && code == PL_OK; i++) {
-        const char *path = st_ext_path(wf, file[i], s->env->mem);
-        code = path != NULL ? watch(s, path, err) : pl_fail(err, PL_ENOMEM, "the files of a program");
+        const char *path;
+        code = st_ext_path(&path, wf, file[i], s->env->mem, err);
+        if (code == PL_OK)
+            code = watch(s, path, err);
     }
     return code;
 }

@@ -77,6 +77,8 @@ static pl_code put_input(call *c, pl_error *err)
 
     if (code == PL_OK)
         note_atoms(c, pl_text_str(&text));
+    if (c->given.refused)
+        code = pl_fail(err, PL_ENOMEM, "the atoms of a molecule");
     if (code == PL_OK)
         code = put_file(path, &text, err);
     pl_text_free(&text);
@@ -198,14 +200,11 @@ static bool ended_well(call *c)
 }
 
 /* Its output file, up to limits.output, into out; NULL, or what is wrong with it. */
-static const char *take_file(call *c)
+static const char *take_file(call *c, const char *path)
 {
-    const char *path = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_output_name((st_ext_output)c->conf->output));
     const size_t size = (size_t)c->conf->max_output;
     struct stat st;
-    int fd = path != NULL && lstat(path, &st) == 0 && S_ISREG(st.st_mode)
-                 ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-                 : -1;
+    int fd = lstat(path, &st) == 0 && S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
     ssize_t n = 1;
 
     if (fd < 0)
@@ -219,10 +218,13 @@ static const char *take_file(call *c)
 
 static pl_code read_output(call *c, pl_error *err)
 {
-    const char *why = st_ext_has_word(c->conf, "output") ? take_file(c) : NULL;
+    const char *path = pl_sprintf(c->w->scratch, "%s/%s", c->dir, st_ext_output_name((st_ext_output)c->conf->output)), *why;
     char what[128], size[32];
     pl_code code;
 
+    if (path == NULL)
+        return pl_fail(err, PL_ENOMEM, "the output of a program");
+    why = st_ext_has_word(c->conf, "output") ? take_file(c, path) : NULL;
     if (why == NULL && c->result.cut) {
         (void)snprintf(what, sizeof what, "more than %s of output (limits.output)", pl_size_str(c->conf->max_output, size));
         why = what;

@@ -43,13 +43,27 @@ static void check_words(const st_external_conf *c, const pl_step *step, pl_probl
                        "external.command: without {input} the program does not know which file has its molecules; add it");
 }
 
+/* The path of a file that is named at a node. False: a problem is added. */
+static bool find_path(const char **out, const pl_workflow *wf, const char *name, const pl_node *node, pl_arena *mem,
+                      pl_problems *problems)
+{
+    pl_error err = { 0 };
+    const pl_code code = st_ext_path(out, wf, name, mem, &err);
+
+    if (code == PL_ENOMEM)
+        pl_problem_refused(problems, node, NULL);
+    else if (code != PL_OK)
+        pl_problem_add(problems, node, "external: %s", err.text);
+    return code == PL_OK;
+}
+
 static bool has_file(const pl_workflow *wf, const st_external_conf *c, const char *path, pl_arena *mem)
 {
     const char *const *file = c->files.items;
 
     for (int32_t i = 0; i < c->files.n; i++) {
-        const char *one = file[i] != NULL ? st_ext_path(wf, file[i], mem) : NULL;
-        if (one != NULL && strcmp(one, path) == 0)
+        const char *one;
+        if (file[i] != NULL && st_ext_path(&one, wf, file[i], mem, NULL) == PL_OK && strcmp(one, path) == 0)
             return true;
     }
     return false;
@@ -63,8 +77,9 @@ static void check_arguments(const pl_workflow *wf, const st_external_conf *c, co
     struct stat st;
 
     for (int32_t i = 1; i < c->command.n; i++) {
-        const char *path = text[i] != NULL ? st_ext_path(wf, text[i], mem) : NULL; /* "": a folder */
-        if (path == NULL || stat(path, &st) != 0 || !S_ISREG(st.st_mode) || has_file(wf, c, path, mem))
+        const char *path;
+        if (text[i] == NULL || !find_path(&path, wf, text[i], at(step, "command", i), mem, problems) || stat(path, &st) != 0 ||
+            !S_ISREG(st.st_mode) || has_file(wf, c, path, mem))
             continue;
         pl_problem_add(problems, at(step, "command", i),
                        "external.command: %s is a file: name it in `files`, and write %s here; then the program finds it in its "
@@ -76,11 +91,14 @@ static void check_arguments(const pl_workflow *wf, const st_external_conf *c, co
 static void check_program(const pl_workflow *wf, const st_external_conf *c, const pl_step *step, pl_arena *mem,
                           pl_problems *problems)
 {
-    const char *name = c->command.n > 0 ? ((const char *const *)c->command.items)[0] : NULL;
+    const char *name = c->command.n > 0 ? ((const char *const *)c->command.items)[0] : NULL, *path;
+    pl_code code;
 
     if (name == NULL || name[0] == '\0')
         pl_problem_add(problems, at(step, "command", 0), "external.command: the first word is the program; it is empty");
-    else if (st_ext_program(wf, c, mem) == NULL)
+    else if ((code = st_ext_program(&path, wf, c, mem, NULL)) == PL_ENOMEM)
+        pl_problem_refused(problems, step->node, NULL);
+    else if (code != PL_OK)
         pl_problem_add(
             problems, at(step, "command", 0),
             strchr(name, '/') != NULL
@@ -95,11 +113,13 @@ static void check_file(const pl_workflow *wf, const st_external_conf *c, const p
                        pl_problems *problems)
 {
     const char *const *file = c->files.items;
-    const char *path = file[i] != NULL ? st_ext_path(wf, file[i], mem) : NULL, *base = file[i] != NULL ? st_ext_base(file[i]) : "";
+    const char *path = NULL, *base = file[i] != NULL ? st_ext_base(file[i]) : "";
     struct stat st;
 
-    if (base[0] == '\0' || path == NULL)
+    if (base[0] == '\0')
         pl_problem_add(problems, at(step, "files", i), "external.files: a name is empty");
+    else if (!find_path(&path, wf, file[i], at(step, "files", i), mem, problems))
+        return;
     else if (access(path, R_OK) != 0)
         pl_problem_add(problems, at(step, "files", i), "external.files: %s: %s; paths are relative to the workflow file", path,
                        strerror(errno));

@@ -104,19 +104,23 @@ char **st_ext_argv(const st_external_conf *c, const st_ext_words *w, pl_arena *m
 
 /* ---- files ---- */
 
-const char *st_ext_path(const pl_workflow *wf, const char *path, pl_arena *mem)
+pl_code st_ext_path(const char **out, const pl_workflow *wf, const char *path, pl_arena *mem, pl_error *err)
 {
     const char *slash = strrchr(wf->path, '/');
     char *folder, *real;
-    const char *out;
 
+    *out = path;
     if (path[0] == '/')
-        return path;
+        return PL_OK;
     folder = pl_strndup(mem, wf->path, slash != NULL ? (size_t)(slash - wf->path) + 1 : 0);
-    real = folder != NULL ? realpath(folder[0] != '\0' ? folder : ".", NULL) : NULL;
-    out = real != NULL ? pl_sprintf(mem, "%s/%s", real, path) : NULL;
+    if (folder == NULL)
+        return pl_fail(err, PL_ENOMEM, "the path of %s", path);
+    real = realpath(folder[0] != '\0' ? folder : ".", NULL);
+    if (real == NULL)
+        return pl_fail_errno(err, folder);
+    *out = pl_sprintf(mem, "%s/%s", real, path);
     free(real);
-    return out;
+    return *out != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "the path of %s", path);
 }
 
 const char *st_ext_base(const char *path)
@@ -130,33 +134,40 @@ static bool is_program(const char *path)
 {
     struct stat st;
 
-    return path != NULL && stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-static const char *search(const char *name, pl_arena *mem)
+static pl_code no_program(const char *name, pl_error *err) { return pl_fail(err, PL_ECONFIG, "%s: no such program", name); }
+
+static pl_code search(const char **out, const char *name, pl_arena *mem, pl_error *err)
 {
     const char *path = getenv("PATH");
 
     for (const char *s = path != NULL ? path : "/usr/local/bin:/usr/bin:/bin"; *s != '\0';) {
         size_t n = strcspn(s, ":");
-        const char *full = s[0] == '/' ? pl_sprintf(mem, "%.*s/%s", (int)n, s, name) : NULL;
-        if (is_program(full))
-            return full;
+        if (s[0] == '/') {
+            *out = pl_sprintf(mem, "%.*s/%s", (int)n, s, name);
+            if (*out == NULL)
+                return pl_fail(err, PL_ENOMEM, "the path of %s", name);
+            if (is_program(*out))
+                return PL_OK;
+        }
         s += n + (s[n] == ':');
     }
-    return NULL;
+    return no_program(name, err);
 }
 
-const char *st_ext_program(const pl_workflow *wf, const st_external_conf *c, pl_arena *mem)
+pl_code st_ext_program(const char **out, const pl_workflow *wf, const st_external_conf *c, pl_arena *mem, pl_error *err)
 {
-    const char *name = c->command.n > 0 ? ((const char *const *)c->command.items)[0] : NULL, *path;
+    const char *name = c->command.n > 0 ? ((const char *const *)c->command.items)[0] : NULL;
+    pl_code code;
 
     if (name == NULL || name[0] == '\0')
-        return NULL;
+        return no_program("", err);
     if (strchr(name, '/') == NULL)
-        return search(name, mem);
-    path = st_ext_path(wf, name, mem);
-    return is_program(path) ? path : NULL;
+        return search(out, name, mem, err);
+    code = st_ext_path(out, wf, name, mem, err);
+    return code != PL_OK || is_program(*out) ? code : no_program(name, err);
 }
 
 /* ---- the environment ---- */

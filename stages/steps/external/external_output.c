@@ -472,5 +472,5 @@ pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, con
     if (r.others)
         set_others(&r);
     pl_arena_free(mem);
-    return PL_OK;
+    return r.atoms.refused ? pl_fail(err, PL_ENOMEM, "the poses of a program") : PL_OK;
 }

@@ -51,10 +51,11 @@ bool st_ext_has_word(const st_external_conf *c, const char *word);
 /* NULL-terminated, in mem; NULL: refused. */
 char **st_ext_argv(const st_external_conf *c, const st_ext_words *w, pl_arena *mem);
 
-/* The absolute path of the program: with a slash relative to the workflow file, else searched in PATH. NULL: there is none. */
-const char *st_ext_program(const pl_workflow *wf, const st_external_conf *c, pl_arena *mem);
-/* The absolute path of a file that the workflow names; NULL: refused. */
-const char *st_ext_path(const pl_workflow *wf, const char *path, pl_arena *mem);
+/* *out, in mem: the absolute path of the program: with a slash relative to the workflow file, else searched in PATH. PL_ECONFIG: there is
+ * none; PL_ENOMEM. */
+pl_code st_ext_program(const char **out, const pl_workflow *wf, const st_external_conf *c, pl_arena *mem, pl_error *err);
+/* *out, in mem: the absolute path of a file that the workflow names. PL_EIO: the folder of the workflow is gone; PL_ENOMEM. */
+pl_code st_ext_path(const char **out, const pl_workflow *wf, const char *path, pl_arena *mem, pl_error *err);
 /* The name that it has in the folder of a call. */
 const char *st_ext_base(const char *path);
 /* The variables of this process, with those of `env` and OMP_NUM_THREADS, LC_ALL and TMPDIR=dir. NULL: refused. */
@@ -91,6 +92,7 @@ typedef struct st_ext_atom {
 typedef struct st_ext_atoms {
     st_ext_atom *atom; /* [n] */
     int32_t n, cap;
+    bool refused; /* memory for one of them, or for a pose of them */
 } st_ext_atoms;
 
 /* ---- external_input.c ---- */
@@ -110,8 +112,9 @@ void st_ext_atoms_begin(st_ext_atoms *a);
 bool st_ext_atom_sdf(st_ext_atoms *a, const char *line, pl_arena *mem);
 bool st_ext_atom_pdbqt(st_ext_atoms *a, const char *line, pl_arena *mem);
 bool st_ext_is_atom_pdbqt(const char *line);
-/* Adds a pose to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: the atoms are not those of the molecule. */
-bool st_ext_pose_add(st_ext_item *m, const st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem);
+/* Adds a pose to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: the atoms are not those of the molecule, or
+ * memory was refused. */
+bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem);
 
 /* ---- external_output.c ---- */
 

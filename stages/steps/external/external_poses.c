@@ -19,6 +19,7 @@ static bool grow(st_ext_atoms *a, pl_arena *mem)
     const int32_t cap = a->cap > 0 ? 2 * a->cap : 64;
     st_ext_atom *more = a->n < a->cap ? a->atom : PL_NEW(mem, st_ext_atom, cap);
 
+    a->refused = a->refused || more == NULL;
     if (more == NULL)
         return false;
     if (more != a->atom) {
@@ -30,9 +31,11 @@ static bool grow(st_ext_atoms *a, pl_arena *mem)
     return true;
 }
 
+static bool is_finite(const float xyz[3]) { return isfinite(xyz[0]) && isfinite(xyz[1]) && isfinite(xyz[2]); }
+
 static bool keep(st_ext_atoms *a, const st_ext_atom *one, pl_arena *mem)
 {
-    const bool good = isfinite(one->xyz[0]) && isfinite(one->xyz[1]) && isfinite(one->xyz[2]) && grow(a, mem);
+    const bool good = is_finite(one->xyz) && grow(a, mem);
 
     if (good)
         a->atom[a->n++] = *one;
@@ -186,7 +189,7 @@ static int32_t neighbour(const ch_mol *mol, const bool *known, int32_t a, int32_
 
 static const float *at(const ch_mol *mol, int32_t i) { return i >= 0 ? mol->xyz[i] : NULL; }
 
-/* Puts atom h where it was in `mol` relative to its neighbour and two more atoms. */
+/* Puts atom h where it was in `mol` relative to its neighbour and two more atoms. False: it has none, or that is beyond all numbers. */
 static bool place(ch_mol *out, const ch_mol *mol, const bool *known, int32_t h)
 {
     const int32_t a = neighbour(mol, known, h, -1, -1), b = neighbour(mol, known, a, h, -1); /* -1 has none, too */
@@ -204,18 +207,19 @@ static bool place(ch_mol *out, const ch_mol *mol, const bool *known, int32_t h)
     for (int k = 0; k < 3; k++)
         out->xyz[h][k] = (float)((double)out->xyz[a][k] + dot(d, was.e[0]) * is.e[0][k] + dot(d, was.e[1]) * is.e[1][k] +
                                  dot(d, was.e[2]) * is.e[2][k]);
-    return true;
+    return is_finite(out->xyz[h]);
 }
 
 /* ---- the pose ---- */
 
-static bool pose_make(ch_mol *out, const ch_mol *mol, const int32_t *which, const st_ext_atoms *a, pl_arena *mem)
+static bool pose_make(ch_mol *out, const ch_mol *mol, const int32_t *which, st_ext_atoms *a, pl_arena *mem)
 {
-    bool *known = PL_NEW(mem, bool, mol->n_atoms + 1), good = known != NULL;
+    bool *known = PL_NEW(mem, bool, mol->n_atoms + 1), good;
 
     *out = *mol;
-    out->xyz = good ? pl_arena_get(mem, (size_t)mol->n_atoms + 1, sizeof *out->xyz) : NULL;
+    out->xyz = known != NULL ? pl_arena_get(mem, (size_t)mol->n_atoms + 1, sizeof *out->xyz) : NULL;
     good = out->xyz != NULL;
+    a->refused = !good;
     for (int32_t k = 0; k < a->n && good; k++) {
         memcpy(out->xyz[which[k]], a->atom[k].xyz, sizeof *out->xyz);
         good = !known[which[k]];
@@ -224,17 +228,21 @@ static bool pose_make(ch_mol *out, const ch_mol *mol, const int32_t *which, cons
     for (int32_t i = 0; i < mol->n_atoms && good; i++)
         if (!known[i])
             good = place(out, mol, known, i);
-    return good && ch_mol_check(out, NULL) == PL_OK;
+    return good;
 }
 
-bool st_ext_pose_add(st_ext_item *m, const st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem)
+bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem)
 {
     const ch_mol *mol = m->n_mols > 0 ? m->mol[0] : NULL;
-    int32_t *which = mol != NULL && a->n <= mol->n_atoms ? PL_NEW(mem, int32_t, a->n + 1) : NULL;
+    int32_t *which;
 
+    if (a->refused || mol == NULL || a->n > mol->n_atoms || m->n_poses == POSES_MAX)
+        return false;
+    which = PL_NEW(mem, int32_t, a->n + 1);
     if (m->pose == NULL)
         m->pose = PL_NEW(mem, ch_mol, POSES_MAX);
-    if (which == NULL || m->pose == NULL || m->n_poses == POSES_MAX)
+    a->refused = which == NULL || m->pose == NULL;
+    if (a->refused)
         return false;
     if (!(input != NULL ? which_by_input(which, mol, input, a) : which_in_order(which, mol, a)))
         return false;

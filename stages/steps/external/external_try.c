@@ -34,9 +34,12 @@ static pl_code prepare_one(trial *t, ch_worker *w, const ch_record *r, bool *fou
     if (!st_ext_needs_3d(pl_workflow_step(t->wf, "external")->conf))
         opts.conformer = CH_3D_NONE;
     code = ch_worker_prepare(w, r->text, r->len, r->format, &opts, &t->molecule, t->mem, err);
+    if (code == PL_EINPUT)
+        return PL_OK;
+    if (code == PL_OK)
+        t->title = pl_strdup(t->mem, r->title);
     *found = code == PL_OK;
-    t->title = code == PL_OK ? pl_strdup(t->mem, r->title) : "";
-    return code == PL_EINPUT ? PL_OK : code;
+    return t->title != NULL ? code : pl_fail(err, PL_ENOMEM, "the title of a molecule");
 }
 
 static pl_code find_molecule(trial *t, bool *found, pl_error *err)
@@ -67,6 +70,7 @@ static pl_code stage_make(trial *t, st_ext_stage *s, pl_error *err)
     const st_external_conf *c = s->conf;
     const char *const *file = c->files.items;
     const char *tmp = getenv("TMPDIR");
+    pl_code code;
 
     t->folder = pl_sprintf(t->mem, "%s/molsieve-try-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
     if (t->folder == NULL)
@@ -74,14 +78,14 @@ static pl_code stage_make(trial *t, st_ext_stage *s, pl_error *err)
     s->scratch = mkdtemp(t->folder);
     if (s->scratch == NULL)
         return pl_fail_errno(err, t->folder);
-    s->program = st_ext_program(t->wf, c, t->mem);
     s->watched = PL_NEW(t->mem, st_ext_watched, c->files.n + 1);
-    if (s->program == NULL || s->watched == NULL)
+    if (s->watched == NULL)
         return pl_fail(err, PL_ENOMEM, "a program");
+    code = st_ext_program(&s->program, t->wf, c, t->mem, err);
     s->watched[s->n_watched++].path = s->program;
-    for (int32_t i = 0; i < c->files.n; i++)
-        s->watched[s->n_watched++].path = st_ext_path(t->wf, file[i], t->mem);
-    return PL_OK;
+    for (int32_t i = 0; i < c->files.n && code == PL_OK; i++)
+        code = st_ext_path(&s->watched[s->n_watched++].path, t->wf, file[i], t->mem, err);
+    return code;
 }
 
 static void say(const trial *t, const st_external_conf *c, const st_ext_item *m, double seconds, pl_text *out)

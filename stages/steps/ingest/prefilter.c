@@ -145,6 +145,13 @@ static pl_code bind_structure(st_prefilter *k, const ch_prepared *p, pl_error *e
     return PL_OK;
 }
 
+static pl_code code_of(int rc)
+{
+    if (rc == SQLITE_NOMEM)
+        return PL_ENOMEM;
+    return (rc & 0xff) == SQLITE_IOERR ? PL_EIO : PL_EINPUT;
+}
+
 pl_code st_prefilter_ask(st_prefilter *k, const ch_prepared *p, bool *yes, pl_error *err)
 {
     int rc;
@@ -158,7 +165,7 @@ pl_code st_prefilter_ask(st_prefilter *k, const ch_prepared *p, bool *yes, pl_er
     rc = sqlite3_step(k->ask);
     *yes = rc == SQLITE_ROW;
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        code = pl_fail(err, rc == SQLITE_NOMEM ? PL_ENOMEM : PL_EINPUT, "keep: %s, for %.100s", sqlite3_errmsg(k->db), p->smiles);
+        code = pl_fail(err, code_of(rc), "keep: %s, for %.100s", sqlite3_errmsg(k->db), p->smiles);
     (void)sqlite3_reset(k->ask);
     return code;
 }

@@ -221,19 +221,19 @@ static pl_code make_room(st_molecules *m, const char *name, const char *unit, in
 }
 
 /* The label whose settings hold for a data field: of "pIC50 at least" pIC50, where limits are read. */
-static const char *label_of(const st_molecules *m, const char *name)
+static pl_code label_of(const char **out, const st_molecules *m, const char *name, pl_error *err)
 {
     const size_t n = st_limits_wanted(m->env->wf) ? st_limit_label(name) : 0;
-    const char *label = n > 0 ? pl_strndup(m->env->mem, name, n) : NULL;
 
-    return label != NULL ? label : name;
+    *out = n > 0 ? pl_strndup(m->env->mem, name, n) : name;
+    return *out != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a data field");
 }
 
-static pl_code store_property(st_molecules *m, const char *name, const st_record *r, int64_t *id, pl_error *err)
+static pl_code store_property(st_molecules *m, const char *name, const char *label, const st_record *r, int64_t *id, pl_error *err)
 {
     static const char *const tasks[] = { "regression", "classification" };
     static const char *const ends[] = { "none", "low", "high" };
-    const st_property *p = said(m->conf, label_of(m, name));
+    const st_property *p = said(m->conf, label);
     const char *unit = is_qm9(r) ? st_qm9_unit(name) : NULL;
     pl_code code;
 
@@ -260,7 +260,8 @@ static pl_code store_property(st_molecules *m, const char *name, const st_record
 static pl_code property_id(st_molecules *m, const char *name, const st_record *r, int64_t *id, pl_error *err)
 {
     property *grown;
-    pl_code code = PL_OK;
+    const char *label;
+    pl_code code;
 
     for (size_t i = 0; i < m->n_known; i++)
         if (strcmp(m->known[i].name, name) == 0) {
@@ -268,8 +269,9 @@ static pl_code property_id(st_molecules *m, const char *name, const st_record *r
             return PL_OK;
         }
     *id = 0;
-    if (st_label_wanted(m->conf, label_of(m, name)))
-        code = store_property(m, name, r, id, err);
+    code = label_of(&label, m, name, err);
+    if (code == PL_OK && st_label_wanted(m->conf, label))
+        code = store_property(m, name, label, r, id, err);
     if (code != PL_OK)
         return code;
     if (m->n_known == m->cap_known) {
