@@ -23,7 +23,7 @@ WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, 
 WITH_WORKER = {"chem_worker", "chem_hydrogens", "chem_digits", "chem_xyz_bonds", "chem_positions", "molecules_golden",
                "scaffold", "fingerprint", "standardise", "one_drawing", "protonate", "chem_structures", "chem_confine",
                "chem_kill", "chem_messy", "chem_request_queue", "stages", "structures", "report", "feature_stages", "bench", "config", "predict_library",
-               "refused_places", "refused_training", "refused_commands", "refused_more", "show_find", "stops"}
+               "refused_places", "refused_training", "refused_ways", "refused_commands", "refused_more", "show_find", "stops"}
 
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|JOIN|ORDER BY|GROUP BY|HAVING)\b")

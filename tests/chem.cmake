@@ -67,6 +67,8 @@ endforeach()
 molsieve_test(structures_golden golden/structures_test.c LABEL golden USES molsieve_sdf_mol)
 target_compile_definitions(test_structures_golden PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 target_include_directories(test_structures_golden PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+molsieve_chem_test(worker_oom oom/worker_oom_test.c LABEL oom)
+target_link_options(test_worker_oom PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 molsieve_test(structure_oom oom/structure_oom_test.c LABEL oom USES molsieve_sdf_mol)
 target_compile_definitions(test_structure_oom PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 

@@ -18,7 +18,7 @@ molsieve_test(recovery unit/recovery_test.c LABEL unit USES toy)
 set(seen_calls -Wl,--wrap=fsync,--wrap=rename,--wrap=nanosleep) # unit/calls.h
 target_link_options(test_recovery PRIVATE ${seen_calls} -Wl,--wrap=statfs,--wrap=statvfs)
 molsieve_test(written unit/written_test.c LABEL unit USES toy)
-set(seen_statements -Wl,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/statements.h
+set(seen_statements -Wl,--wrap=sqlite3_open,--wrap=sqlite3_open_v2,--wrap=sqlite3_close,--wrap=sqlite3_close_v2) # unit/statements.h
 target_link_options(test_written PRIVATE ${seen_statements} ${seen_locks} -Wl,--wrap=pthread_cond_timedwait,--wrap=getrusage)
 molsieve_test(run_limits unit/run_limits_test.c LABEL unit USES toy)
 target_link_options(test_run_limits PRIVATE ${seen_statements})
@@ -32,9 +32,9 @@ target_link_options(test_progress PRIVATE -Wl,--wrap=pl_clock)
 molsieve_test(run unit/run_test.c LABEL unit threads USES toy)
 molsieve_test(run_ends unit/run_ends_test.c LABEL unit threads USES toy)
 molsieve_test(plan_oom oom/plan_test.c LABEL oom USES toy)
-target_link_options(test_plan_oom PRIVATE ${seen_statements} -Wl,--wrap=calloc,--wrap=strdup)
+target_link_options(test_plan_oom PRIVATE ${seen_statements} -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 molsieve_test(engine_refused golden/engine_refused_test.c LABEL golden USES toy)
-target_link_options(test_engine_refused PRIVATE ${seen_statements} -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step
+target_link_options(test_engine_refused PRIVATE ${seen_statements} -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step
   -Wl,--wrap=sqlite3_exec,--wrap=sqlite3_errmsg,--wrap=sqlite3_extended_errcode)
 molsieve_test(engine_signals crash/signals_test.c LABEL crash threads USES toy)
 molsieve_test(engine_crash crash/engine_test.c LABEL crash USES toy)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call of SQLite in a run of three small stages, and in what reads its results, refused in turn: it ends with that error, asks
- * SQLite for nothing more than what ends a run, and the next run gives what it gives otherwise. */
+ * SQLite for nothing more than what ends a run, and the next run gives what it gives otherwise. So is each request for memory of what
+ * reads results (those of a run: plan_oom). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #include "golden/wrapped_sqlite.h"
+#include "told.h"
 #include "toy.h"
 #include "unit/statements.h"
 
@@ -166,7 +168,7 @@ static void a_refused_call_ends_the_run_and_the_next_goes_on(void **state)
     toy_free(&t);
     toy_remove(dir);
     toy_remove(place);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
 static const char *level_of(const pl_step *step, pl_arena *mem)
@@ -208,7 +210,7 @@ static void a_refused_call_ends_the_rest_of_a_run(void **state)
         n++;
     assert_true(n > 100);
     toy_remove(dir);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
 /* ---- what reads results ---- */
@@ -333,6 +335,14 @@ static pl_code prunes(pl_store *s, toy *t, pl_error *err)
     return pl_store_prune(s, others, 2, &n, err);
 }
 
+static pl_code adds(pl_store *s, toy *t, pl_error *err)
+{
+    pl_env env = { .step = &t->step[2], .store = s, .run_id = 1 };
+    pl_code code = pl_failure_add(&env, &(pl_failure){ .record_id = 1, .code = "c", .message = "m" }, err);
+
+    return code == PL_OK ? pl_metric_add(&env, 1, 0.5, "valid", "mae", 1, err) : code;
+}
+
 static pl_code marks(pl_store *s, toy *t, pl_error *err)
 {
     (void)t;
@@ -415,31 +425,66 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
     refuse_each(&t, "copy of the features", true, stages_out);
     refuse_each(&t, "fetching the copy", true, fetches);
     refuse_each(&t, "mark", true, marks);
+    refuse_each(&t, "failure and metric", true, adds);
     assert_true(toy_sound(&t));
     refuse_each(&t, "fetching what an older copy has", true, fetches);
     toy_free(&t);
     toy_remove(dir);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
-static void refuse_memory_of(toy *t, const char *name, reading *one)
+/* ---- memory ---- */
+
+static atomic_long heap_countdown; /* requests outside of arenas until the one that is refused; 0: none */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *old, size_t size);
+char *__real_strdup(const char *s);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+char *__wrap_strdup(const char *s);
+
+static bool no_memory(void) { return atomic_load(&heap_countdown) > 0 && atomic_fetch_sub(&heap_countdown, 1) == 1; }
+
+void *__wrap_malloc(size_t size) { return no_memory() ? NULL : __real_malloc(size); }
+void *__wrap_calloc(size_t n, size_t size) { return no_memory() ? NULL : __real_calloc(n, size); }
+void *__wrap_realloc(void *old, size_t size) { return no_memory() ? NULL : __real_realloc(old, size); }
+char *__wrap_strdup(const char *s) { return no_memory() ? NULL : __real_strdup(s); }
+
+/* It may do without a request of the heap, such as that of a cache. False: it makes fewer requests. */
+static bool refuse_nth_request(long nth, bool in_arena, const char *name, pl_store *s, toy *t, bool writes, reading *one)
+{
+    pl_error err = { 0 };
+
+    pl_arena_refuse(in_arena ? nth : 0);
+    atomic_store(&heap_countdown, in_arena ? 0 : nth);
+    const pl_code code = one_call(s, t, writes, one, &toy_schema, &err);
+    const bool met = in_arena ? code != PL_OK : atomic_exchange(&heap_countdown, 0) == 0;
+    pl_arena_refuse(0);
+    if (code != PL_OK && (code != PL_ENOMEM || strstr(err.text, "memory") == NULL || !tells_for_what(err.text)))
+        fail_msg("%s had no memory and says %d, \"%s\"", name, (int)code, err.text);
+    return met;
+}
+
+/* least: requests in arenas, and of the heap. */
+static void refuse_memory_of(toy *t, const char *name, bool writes, reading *one, int in_arena, int of_heap)
 {
     pl_store *s = NULL;
-    pl_code code = PL_ENOMEM;
-    int n;
+    int n[2] = { 0 };
 
-    assert_int_equal(pl_store_open(&s, &t->wf, &toy_schema, NULL), PL_OK);
-    assert_int_equal(pl_store_features(s, NULL), PL_OK);
-    for (n = 0; code != PL_OK; n++) {
-        pl_error err = { 0 };
-        pl_arena_refuse(n + 1);
-        code = one(s, t, &err);
-        pl_arena_refuse(0);
-        if (code != PL_OK && (code != PL_ENOMEM || strstr(err.text, "memory") == NULL))
-            fail_msg("%s had no memory and says %d, \"%s\"", name, (int)code, err.text);
+    if (one != NULL) {
+        assert_int_equal(pl_store_open(&s, &t->wf, &toy_schema, NULL), PL_OK);
+        assert_int_equal(pl_store_features(s, NULL), PL_OK);
     }
+    while (refuse_nth_request(n[0] + 1, true, name, s, t, writes, one))
+        n[0]++;
+    while (refuse_nth_request(n[1] + 1, false, name, s, t, writes, one))
+        n[1]++;
     pl_store_close(s);
-    assert_true(n > 1);
+    print_message("%s: %d and %d requests\n", name, n[0], n[1]);
+    assert_true(n[0] >= in_arena && n[1] >= of_heap);
 }
 
 static void refused_memory_ends_what_reads_the_results(void **state)
@@ -451,14 +496,18 @@ static void refused_memory_ends_what_reads_the_results(void **state)
     toy_directory(dir);
     toy_make(&t, dir, UNITS);
     assert_int_equal(toy_run(&t, 1, NULL), PL_OK);
-    refuse_memory_of(&t, "plan", plans);
-    refuse_memory_of(&t, "explanation", explains);
-    refuse_memory_of(&t, "pack", packs);
-    refuse_memory_of(&t, "shard of a packed file", opens_packed);
+    refuse_memory_of(&t, "opening to read", false, NULL, 0, 4);
+    refuse_memory_of(&t, "opening to write", true, NULL, 0, 60);
+    refuse_memory_of(&t, "digest of blocks", false, digests_blocks, 0, 3);
+    refuse_memory_of(&t, "check", false, checks, 0, 5);
+    refuse_memory_of(&t, "plan", false, plans, 15, 0);
+    refuse_memory_of(&t, "explanation", false, explains, 20, 3);
+    refuse_memory_of(&t, "pack", false, packs, 3, 60);
+    refuse_memory_of(&t, "shard of a packed file", false, opens_packed, 1, 4);
     assert_true(toy_sound(&t));
     toy_free(&t);
     toy_remove(dir);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
 /* ---- what makes results, and reads those of an older version ---- */
@@ -523,7 +572,7 @@ static void a_refused_call_ends_what_makes_or_converts_results(void **state)
     refuse_each_new(&t, "reading older results", false, &toy_schema, &three);
     toy_free(&t);
     toy_remove(dir);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
 int main(void)

@@ -412,6 +412,7 @@ static void programs_are_found_beside_the_workflow_or_in_the_path(void **state)
     pl_arena *mem = pl_arena_new(0);
     char dir[256], back[4096], path[1600], here[512], *usual = strdup(getenv("PATH"));
     pl_workflow wf = { .path = "w.yaml" };
+    const char *one;
     static const char *const names[] = { "tool", "./tool", "sub/tool", "plain", "sub", "./none", "", "/bin/sh" };
     pl_text out = { 0 };
 
@@ -428,21 +429,24 @@ static void programs_are_found_beside_the_workflow_or_in_the_path(void **state)
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         const char *command[] = { names[k] };
         const st_external_conf conf = { .command = { .items = command, .n = 1 } };
-        const char *found = st_ext_program(&wf, &conf, mem);
-        if (found != NULL && strncmp(found, here, strlen(here)) == 0)
+        const char *found;
+        const bool there = st_ext_program(&found, &wf, &conf, mem, NULL) == PL_OK;
+        if (there && strncmp(found, here, strlen(here)) == 0)
             found += strlen(here);
-        pl_text_addf(&out, "%s -> %s\n", names[k], found != NULL ? found : "-");
+        pl_text_addf(&out, "%s -> %s\n", names[k], there ? found : "-");
     }
     assert_string_equal(pl_text_str(&out),
                         "tool -> /sub/tool\n./tool -> /./tool\nsub/tool -> /sub/tool\nplain -> -\nsub -> -\n./none -> -\n -> -\n"
                         "/bin/sh -> /bin/sh\n");
-    assert_null(st_ext_program(&wf, &(st_external_conf){ .cores = 1 }, mem));
+    assert_int_equal(st_ext_program(&one, &wf, &(st_external_conf){ .cores = 1 }, mem, NULL), PL_ECONFIG);
     (void)snprintf(path, sizeof path, "%s/none/w.yaml", here);
     wf.path = path;
-    assert_null(st_ext_path(&wf, "a", mem));
+    assert_int_equal(st_ext_path(&one, &wf, "a", mem, NULL), PL_EIO);
     wf.path = "sub/w.yaml";
-    assert_string_equal(st_ext_path(&wf, "a", mem) + strlen(here), "/sub/a");
-    assert_string_equal(st_ext_path(&wf, "/x/a", mem), "/x/a");
+    assert_int_equal(st_ext_path(&one, &wf, "a", mem, NULL), PL_OK);
+    assert_string_equal(one + strlen(here), "/sub/a");
+    assert_int_equal(st_ext_path(&one, &wf, "/x/a", mem, NULL), PL_OK);
+    assert_string_equal(one, "/x/a");
     assert_string_equal(st_ext_base("/x/a"), "a");
     assert_string_equal(st_ext_base("b"), "b");
     pl_text_free(&out);

@@ -19,7 +19,8 @@ typedef struct command {
 /* A plan is compared without its numbers: seconds that this machine needs, and bytes that are free; so is what has a number of its own. */
 static bool differ(const char *words, const char *a, const char *b)
 {
-    const bool plan = strncmp(words, "plan", 4) == 0 || strncmp(words, "retry", 5) == 0 || strstr(words, "%ld") != NULL;
+    const bool plan = strncmp(words, "plan", 4) == 0 || strncmp(words, "retry", 5) == 0 || strstr(words, " --try") != NULL ||
+                      strstr(words, "%ld") != NULL;
     const char *const left_out = plan ? "0123456789. kMGTB" : "";
 
     for (;; a++, b++) {
@@ -59,10 +60,11 @@ static bool refuse_one(const char *words, const said *good, int *n_without)
     met = what != NULL;
     if (s.status == good->status) {
         if (!may_differ(words) && differ(words, pl_text_str(&good->out), pl_text_str(&s.out)))
-            fail_msg("%s, %s in %s: status %d and\n%s", words, what, name_of(where), s.status, pl_text_str(&s.out));
+            fail_msg("%s, %s in %s (%p): status %d and\n%s", words, what, name_of(where), where, s.status, pl_text_str(&s.out));
         n_without[pass] += met;
     } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {
-        fail_msg("%s, %s in %s: status %d\n%s%s", words, what, name_of(where), s.status, pl_text_str(&s.out), pl_text_str(&s.err));
+        fail_msg("%s, %s in %s (%p): status %d\n%s%s", words, what, name_of(where), where, s.status, pl_text_str(&s.out),
+                 pl_text_str(&s.err));
     }
     if (met && s.status != good->status && !tells_it_alone(words, &s))
         fail_msg("%s, %s in %s, and more:\n%s%s", words, what, name_of(where), pl_text_str(&s.out) + told[0],

@@ -208,7 +208,7 @@ static void every_place_of_a_command_that_is_refused_ends_it(void **state)
     }
     free(functions);
     toy_leave(&folder);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
 int main(int argc, char **argv)

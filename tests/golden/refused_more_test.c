@@ -27,7 +27,13 @@ static const char asked[] =
     "  split: {fractions: {train: 1, valid: 0, test: 0}}\n  train: {name: m, targets: [{name: y, unit: u, better: high}], family: [gp]}\n"
     "  score: {}\n  acquire: {strategy: ucb, count: 10, answers: {table: answers.csv}, campaign: {rounds: 1, first: diverse}}\n";
 
+static const char outside[] =
+    "stages:\n  read: {}\n  prepare: {conformers: {source: none}, labels: [none]}\n"
+    "  external: {command: [cat, \"{input}\"], input: csv, output: csv, value: id, property: p, better: low, files: [keys.csv]}\n";
+
 static const command commands[] = {
+    { "check ext.yaml --try", 30, 3, 0 },
+    { "campaign p.yaml -q -j 1 --part 0/%ld", 80, 16, 8 },
     { "explain 3 net --svg three.svg", 30, 1, 1 },
     { "show twin net", 4, 0, 0 },
     { "show twin net --json", 4, 0, 0 },
@@ -101,7 +107,11 @@ static void every_place_of_more_commands_that_is_refused_ends_them(void **state)
     tables_write();
     workflow_write("net.yaml", "net", screen);
     workflow_write("c.yaml", "rounds", asked);
+    workflow_write("ext.yaml", "outside", outside);
+    workflow_write("p.yaml", "parts", asked);
     done("run net.yaml -q -j 1", 0);
+    done("campaign p.yaml -q -j 1 --parts 2 stages.acquire.answers.table=in.csv", 75);
+    done("check ext.yaml --try", 0); /* what starts programs stays */
     done("conformers one.smi -j 1 -o one.sdf --device cpu", 0);
     assert_int_equal(toy_copy("net/models/m.safetensors", "other.safetensors"), PL_OK);
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
@@ -110,7 +120,7 @@ static void every_place_of_more_commands_that_is_refused_ends_them(void **state)
     }
     free(functions);
     toy_leave(&folder);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
 }
 
 int main(int argc, char **argv)

@@ -21,13 +21,14 @@
 #include "pipeline/base/file.h"
 #include "pipeline/store/db.h"
 #include "tests/unit/entries.h"
+#include "tests/told.h"
 #include "tests/unit/held.h"
 
 /* ---- whose code a place is ---- */
 
 typedef struct function {
     uintptr_t at;
-    bool ours; /* it is of stages, or static and behind one that is */
+    bool ours; /* it is of stages or the library, or static and behind one that is */
 } function;
 
 static function *functions; /* all that are seen by other files, by address */
@@ -39,7 +40,10 @@ static int compare_functions(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static bool is_ours(const char *name) { return strncmp(name, "st_", 3) == 0 && strcmp(name, "st_run_command") != 0; }
+static bool is_ours(const char *name)
+{
+    return strncmp(name, "molsieve_", 9) == 0 || (strncmp(name, "st_", 3) == 0 && strcmp(name, "st_run_command") != 0);
+}
 
 /* The linker's table of this program, to look places up in; dladdr, which walks through it, takes longer than all else here. */
 static void functions_read(void)
@@ -267,22 +271,8 @@ static const char *name_of(const void *place)
 
 /* ---- messages ---- */
 
-/* Whether an error tells for what there was no memory: pl_fail adds ": out of memory" to a text without that word. */
-static bool tells_for_what(const char *text)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-    const char *end = strstr(text, ": out of memory"), *at = end;
-
-    while (at != NULL && at > text && at[-1] != '\n' && !(at[-1] == ' ' && at - 2 >= text && at[-2] == ':'))
-        at--;
-    for (; at != NULL && at < end; at += strspn(at, letters) + 1)
-        if (strspn(at, letters) >= 3)
-            return true;
-    return end == NULL;
-}
-
 /* How often the program told something after the refusal; lists of problems, which begin with a place, end with one line that counts. */
-static int n_told(const said *s)
+static inline int n_told(const said *s)
 {
     int n = 0;
 
@@ -294,7 +284,7 @@ static int n_told(const said *s)
 /* ---- what a command leaves behind ---- */
 
 /* Starts the program again, with one heap for all threads and nothing kept for each, so that what is used is what was not given back. */
-static void count_memory(char **argv)
+static inline void count_memory(char **argv)
 {
     if (getenv("GLIBC_TUNABLES") == NULL) {
         assert_int_equal(setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", 1), 0);
@@ -303,7 +293,7 @@ static void count_memory(char **argv)
 }
 
 /* A call may keep memory for the next one, but not each of three. Returns the status of the last one. */
-static int leaves_nothing(const char *words)
+static inline int leaves_nothing(const char *words)
 {
     const int open = count_in("/proc/self/fd");
     size_t used[4];

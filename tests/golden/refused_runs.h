@@ -146,7 +146,8 @@ static bool refuse_one(const row *r, const char *want, int *n_without)
     if (s.status == 0) {
         stored(r, &is);
         if (strcmp(want, pl_text_str(&is)) != 0)
-            fail_msg("%s; the run ends with status 0 and stores\n%s\ninstead of\n%s", name_of(where), pl_text_str(&is), want);
+            fail_msg("%s in %s (%p); the run ends with status 0 and stores\n%s\ninstead of\n%s", what != NULL ? what : "nothing",
+                     name_of(where), where, pl_text_str(&is), want);
         n_without[pass] += met;
     } else if (!met || !is_told(r, &s)) {
         fail_msg("%s, %s: status %d\n%s", what != NULL ? what : "nothing", name_of(where), s.status, pl_text_str(&s.err));

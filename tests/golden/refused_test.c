@@ -215,7 +215,7 @@ static void every_refusal_ends_a_command_with_that_error(void **state)
         print_message("%s: %.1f s\n", commands[i].words, (double)clock() / CLOCKS_PER_SEC - began);
     }
     toy_leave(&folder);
-    assert_int_equal(statements_left, 0);
+    nothing_is_left_open();
     golden_check(MOLSIEVE_TESTS "/golden/refused.txt", &text);
 }
 

@@ -11,24 +11,25 @@
 
 #include "made_mol.h"
 #include "models/features/feature.h"
+#include "tests/told.h"
 
 /* All steps from a molecule to stored bases, in `mem`. */
-static pl_code whole_way(const ch_mol *mol, ch_graph_opts o, pl_arena *mem)
+static pl_code whole_way(const ch_mol *mol, ch_graph_opts o, pl_arena *mem, pl_error *err)
 {
     int64_t id = 1;
     ch_graph g;
     ch_graph_block block;
     nn_basis_block basis;
     pl_bytes bytes, stored;
-    pl_code code = ch_graph_build(&g, mol, &o, mem, NULL);
+    pl_code code = ch_graph_build(&g, mol, &o, mem, err);
 
     if (code == PL_OK)
-        code = ch_graph_block_pack(&bytes, &id, &g, 1, mem, NULL);
+        code = ch_graph_block_pack(&bytes, &id, &g, 1, mem, err);
     if (code == PL_OK)
-        code = ch_graph_block_unpack(&block, bytes, mem, NULL);
+        code = ch_graph_block_unpack(&block, bytes, mem, err);
     if (code == PL_OK)
-        code = nn_basis_pack(&stored, NN_BASIS_PAIRWISE_F32, 2, &block, mem, NULL);
-    return code == PL_OK ? nn_basis_unpack(&basis, stored, &block, mem, NULL) : code;
+        code = nn_basis_pack(&stored, NN_BASIS_PAIRWISE_F32, 2, &block, mem, err);
+    return code == PL_OK ? nn_basis_unpack(&basis, stored, &block, mem, err) : code;
 }
 
 static void a_refused_allocation_is_reported(void **state)
@@ -46,12 +47,15 @@ static void a_refused_allocation_is_reported(void **state)
         long nth = 1;
         pl_code code = PL_ENOMEM;
         for (; code != PL_OK && nth < 1000; nth++) {
+            pl_error err = { 0 };
             pl_arena_refuse(nth);
-            code = whole_way(&mol, kinds[k], turn);
+            code = whole_way(&mol, kinds[k], turn, &err);
             if (code == PL_OK)
                 assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
             pl_arena_refuse(0);
             assert_true(code == PL_OK || code == PL_ENOMEM);
+            if (!tells_for_what(err.text))
+                fail_msg("request %ld: \"%s\"", nth, err.text);
             pl_arena_reset(turn);
         }
         assert_int_equal(code, PL_OK);

@@ -13,6 +13,7 @@
 #include "chem/structures/structure.h"
 #include "mmff_suite.h"
 #include "sdf_mol.h"
+#include "tests/told.h"
 
 enum { MAX = 12 };
 
@@ -39,36 +40,39 @@ static int drop(void **state)
     return 0;
 }
 
-static pl_code terms_of(const sdf_mol *m, pl_arena *turn)
+static pl_code terms_of(const sdf_mol *m, pl_arena *turn, pl_error *err)
 {
     const ch_mmff_options o = { .cumulenes = true };
     ch_terms terms;
 
-    return ch_terms_make(&terms, &m->mol, &tables, &o, turn, NULL);
+    return ch_terms_make(&terms, &m->mol, &tables, &o, turn, err);
 }
 
-static pl_code structures_of(const sdf_mol *m, pl_arena *turn)
+static pl_code structures_of(const sdf_mol *m, pl_arena *turn, pl_error *err)
 {
     const ch_structure_options o = { .seed = 1, .count = 2, .window = 50 };
     ch_structures out;
 
-    return ch_structure_build(&out, &m->mol, &stereo[m - all], &m->terms, &o, turn, turn, NULL);
+    return ch_structure_build(&out, &m->mol, &stereo[m - all], &m->terms, &o, turn, turn, err);
 }
 
 /* The number of the first request that may be the last: with it, the work ends well. */
-static long refuse_in_turn(const sdf_mol *m, pl_code (*way)(const sdf_mol *, pl_arena *), pl_arena *turn)
+static long refuse_in_turn(const sdf_mol *m, pl_code (*way)(const sdf_mol *, pl_arena *, pl_error *), pl_arena *turn)
 {
     pl_code code = PL_ENOMEM;
     long nth = 1;
 
     for (; code != PL_OK && nth < 5000; nth++) {
+        pl_error err = { 0 };
         pl_arena_refuse(nth);
-        code = way(m, turn);
+        code = way(m, turn, &err);
         if (code == PL_OK)
             assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         pl_arena_reset(turn);
         assert_true(code == PL_OK || code == PL_ENOMEM);
+        if (!tells_for_what(err.text))
+            fail_msg("request %ld: \"%s\"", nth, err.text);
     }
     assert_int_equal(code, PL_OK);
     return nth;
@@ -112,13 +116,15 @@ static void more_rings_than_there_was_room_for_are_found_or_refused(void **state
 
     (void)state;
     for (; code != PL_OK && nth < 100; nth++) {
+        pl_error err = { 0 };
         pl_arena_reset(turn);
         pl_arena_refuse(nth);
-        code = ch_perceive(&p, &mol, turn, NULL);
+        code = ch_perceive(&p, &mol, turn, &err);
         if (code == PL_OK)
             assert_null(pl_arena_get(turn, 1, 1)); /* none was refused so far */
         pl_arena_refuse(0);
         assert_true(code == PL_OK || code == PL_ENOMEM);
+        assert_true(tells_for_what(err.text));
     }
     assert_int_equal(code, PL_OK);
     assert_int_equal(p.n_rings, 36);

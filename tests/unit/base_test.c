@@ -130,6 +130,9 @@ static void numbers_are_written_as_people_write_them(void **unused)
     (void)unused;
     assert_string_equal(pl_real_str(400, buf), "400");
     assert_string_equal(pl_real_str(-120000, buf), "-120000");
+    assert_string_equal(pl_real_str(999999999999999, buf), "999999999999999");
+    assert_string_equal(pl_real_str(1e15, buf), "1e+15");
+    assert_string_equal(pl_real_str(-0.0, buf), "-0");
     assert_string_equal(pl_real_str(0, buf), "0");
     assert_string_equal(pl_real_str(0.1, buf), "0.1");
     assert_string_equal(pl_real_str(1e20, buf), "1e+20");
@@ -272,6 +275,8 @@ static void long_lines_are_wrapped_between_words(void **unused)
         { "the rest goes on the next line", "the rest goes on the\n  next line" },
         { "  an indented line goes on\n", "  an indented line\n  goes on\n" },
         { "-j N  worker threads of it", "-j N  worker threads\n      of it" },
+        { "-j N  worker abcdefghijklmn", "-j N  worker\n      abcdefghijklmn" },
+        { "-j N  worker abcdefghijklmno", "-j N  worker\n  abcdefghijklmno" },
         { "-j N  c1ccccc1OCCCCCCCCCCC", "-j N\n  c1ccccc1OCCCCCCCCCCC" },
         { "a b  c  d c1ccccc1CCCCC x", "a b  c  d\n     c1ccccc1CCCCC x" },
         { "call it by `molsieve x` now", "call it by\n  `molsieve x` now" },

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "pipeline/base/disk.h"
+#include "pipeline/base/stop.h"
 #include "pipeline/run/runner.h"
 #include "tests/unit/stored_runs.h"
 
@@ -198,12 +199,40 @@ static void results_that_have_gone_are_seen_before_anything_is_written(void **st
     toy_free(&t);
 }
 
+static bool stuck_at_unit_1;
+
+static pl_code stuck_at_unit_0(void *state, pl_unit *unit, pl_error *err)
+{
+    if (unit->index == 0)
+        pl_stop_stuck(true);
+    else
+        stuck_at_unit_1 = stuck_at_unit_1 || pl_stop_is_stuck();
+    return toy_count.commit(state, unit, err);
+}
+
+/* One stored unit is enough for a further restart of the job. */
+static void a_unit_that_is_stored_is_a_step_further(void **state)
+{
+    pl_stage count = toy_count;
+    pl_error err = { 0 };
+    toy t;
+
+    (void)state;
+    toy_make(&t, dir, 3);
+    t.wf.step[0].stage = &count;
+    count.commit = stuck_at_unit_0;
+    assert_int_equal(toy_run(&t, 1, &err), PL_OK);
+    assert_false(stuck_at_unit_1);
+    toy_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_megabyte_is_kept_and_given_up_on_a_full_disk), CASE(databases_are_whole_without_their_logs_after_each_stage),
         CASE(too_little_free_space_is_said_with_both_sizes),  CASE(a_disk_that_fills_up_in_mid_run_ends_it),
         CASE(limits_of_failures_hold_at_their_edges),         CASE(results_that_have_gone_are_seen_before_anything_is_written),
+        CASE(a_unit_that_is_stored_is_a_step_further),
     };
     return cmocka_run_group_tests_name("run_limits", tests, NULL, NULL);
 }
