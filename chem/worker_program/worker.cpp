@@ -378,6 +378,7 @@ static void op_list(In &in, Out &out, Failure &why)
     std::vector<Listed> found;
     if (!conv.SetInFormat(format.c_str()))
         fail(CH_FORMAT, "no reader for format " + format);
+    text_check(whole, format);
     for (bool more = true; more && text.good();) { // a reader may have read the whole text and still return molecules
         const bool at_end = only_blanks_left(text);
         const unsigned errors = obErrorLog.GetErrorMessageCount();

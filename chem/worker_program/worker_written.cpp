@@ -393,7 +393,7 @@ void text_check(const std::string &text, const std::string &format)
         check_molfile(in);
     else if (format == "mol2")
         check_mol2(in);
-    else if (format == "pdb")
+    else if (format == "pdb" || format == "pdbqt")
         check_pdb(in);
     else if (format == "cif" || format == "mmcif" || format == "mcif")
         check_cif(in);

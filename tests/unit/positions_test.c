@@ -260,6 +260,19 @@ static void a_position_that_cml_lacks_is_no_zero(void **state)
     assert_string_equal(flat.problem[0], "");
 }
 
+/* Of a file that is read as a whole. */
+static void a_line_of_pdbqt_that_is_cut_short_is_refused(void **state)
+{
+    static const char text[] =
+        "ATOM      1  O   LIG A   1       0.000   0.000   0.117  1.00  0.00    -0.400 OA\nATOM      2  H1  LIG A   1       0.000\n";
+    pl_error err = { 0 };
+    ch_listing found;
+
+    (void)state;
+    assert_int_equal(ch_worker_list(worker, text, sizeof text - 1, "pdbqt", &found, mem, &err), PL_EINPUT);
+    assert_non_null(strstr(err.text, "the line of atom 2 of a PDB record ends before its positions"));
+}
+
 /* A formatted checkpoint file of Gaussian: fixed columns, positions in Bohr. */
 static const char *fchk(const atom *a, int n, const int *z, int charge)
 {
@@ -426,6 +439,7 @@ int main(void)
         cmocka_unit_test(bonds_of_a_pdb_file_have_to_fit_its_positions),
         cmocka_unit_test(a_line_that_is_cut_short_is_refused),
         cmocka_unit_test(a_position_that_cml_lacks_is_no_zero),
+        cmocka_unit_test(a_line_of_pdbqt_that_is_cut_short_is_refused),
         cmocka_unit_test(a_charge_that_a_listed_file_states_is_used),
         cmocka_unit_test(a_listed_radical_is_refused),
         cmocka_unit_test(a_listed_molecule_without_bonds_fails_with_a_reason),
