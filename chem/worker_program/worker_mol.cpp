@@ -147,6 +147,29 @@ static void refuse_open_aromatic(OBMol &mol, const std::string &text)
             fail(CH_PARSE, "atom " + number(a->GetIdx()) + " of a SMILES is written in lower case, as aromatic, and is in no ring");
 }
 
+// How many bonds a SMILES has: of each atom but the first of a part that to an atom before, and those of rings.
+static size_t bonds_in(const std::string &smiles, size_t n_atoms)
+{
+    size_t parts = 1, closures = 0; // two closures for a bond
+    for (size_t i = 0; i < smiles.size(); i++) {
+        const bool atom = smiles[i] == '[', wide = smiles.compare(i, 2, "%(") == 0, two = smiles[i] == '%';
+        closures += two || std::isdigit(static_cast<unsigned char>(smiles[i])) != 0;
+        parts += smiles[i] == '.';
+        if (atom || wide)
+            i = std::min(smiles.find(atom ? ']' : ')', i), smiles.size() - 1);
+        else if (two)
+            i += 2;
+    }
+    return n_atoms > parts ? n_atoms - parts + closures / 2 : closures / 2;
+}
+
+// The library reads "C1C1" as ethane.
+static void refuse_second_bond(OBMol &mol, const std::string &text)
+{
+    if (mol.NumBonds() < bonds_in(first_word(text), mol.NumAtoms()))
+        fail(CH_PARSE, "a ring closure of a SMILES joins two atoms that have a bond already");
+}
+
 static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
 {
     static OBConversion *kept = nullptr; // as in identity_write
@@ -215,8 +238,10 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
-    if (is_smiles(format))
+    if (is_smiles(format)) {
+        refuse_second_bond(mol, text);
         refuse_open_aromatic(mol, text);
+    }
     if (format == "mol2")
         mol2_complete(mol, text);
     set_valences(mol, v);

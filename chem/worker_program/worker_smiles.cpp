@@ -68,10 +68,11 @@ struct Text {
             neighbour(me, UNKNOWN, above);
             return;
         }
-        int &other = side[found->second.first][found->second.second];
-        near[found->second.first][found->second.second] = last;
-        neighbour(me, static_cast<int>(found->second.first), above != 0 ? above : -other);
-        other = other != 0 ? other : -above;
+        const size_t first = found->second.first, place = found->second.second;
+        const int other = side[first][place];
+        near[first][place] = last;
+        side[first][place] = other != 0 ? other : -above;
+        neighbour(me, static_cast<int>(first), above != 0 ? above : -other);
         open.erase(found);
     }
 };

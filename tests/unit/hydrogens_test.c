@@ -348,9 +348,40 @@ static void groups_without_charges_stay_as_drawn(void **state)
         assert_string_equal(prepare(drawn[k][0], "smi", &o).smiles, drawn[k][1]);
 }
 
+/* "C1C1" was ethane: the closure of a ring between atoms that have a bond is no bond. */
+static void a_ring_closure_is_a_bond_of_its_own(void **state)
+{
+#define TWICE "a ring closure of a SMILES joins two atoms that have a bond already"
+    static const struct {
+        const char *text, *smiles, *says;
+    } cases[] = {
+        { "C1C1", NULL, TWICE },
+        { "C12CC12", NULL, TWICE },
+        { "C%12%(9)CC%12%(9)", NULL, TWICE },
+        { "O.C1C1", NULL, TWICE },
+        { "[13CH2]1[CH2]1", NULL, TWICE },
+        { "C1CC1", "C1CC1", NULL },
+        { "C1.C1", "CC", NULL },
+        { "C%10.C%10C", "CCC", NULL },
+        { "C%(100)CC%(100)", "C1CC1", NULL },
+        { "C%12CC%12", "C1CC1", NULL },
+        { "C1CC1.C1CC1", "C1CC1", NULL }, /* one part is kept */
+        { "[CH2]1C[13CH2]1", "[13CH2]1CC1", NULL },
+        { "[H]C([H])([H])[2H]", "C[2H]", NULL },
+        { "C12C3C4C1C5C2C3C45", "C12C3C4C2C2C1C3C42", NULL },
+        { "[Na+].[Cl-]", "[Cl-]", NULL },
+        { "C", "C", NULL },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_reads_as(cases[k].text, "smi", cases[k].smiles, cases[k].says);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_closure_is_a_bond_of_its_own),
         cmocka_unit_test(added_hydrogens_do_not_depend_on_earlier_records),
         cmocka_unit_test(added_hydrogens_do_not_depend_on_alerts_or_title),
         cmocka_unit_test(charges_of_mol2_follow_from_its_bonds),
