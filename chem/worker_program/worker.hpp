@@ -283,6 +283,9 @@ std::vector<std::string> words_in(const std::string &line);
 void position_check(long atom, const std::string &field); // one of the three
 void molfile_bond_check(long bond, const std::string &type);
 void sgroup_check(const std::string &kind); // SRU, DAT, ...
+// What is no SMILES, before and after Open Babel has read it (worker_syntax.cpp).
+void smiles_check(const std::string &smiles);
+void smiles_read_check(OpenBabel::OBMol &mol, const std::string &smiles);
 // Of each molecule of a CML file why it is not read as it is written; "": it is.
 std::vector<std::string> cml_problems(const std::string &text);
 

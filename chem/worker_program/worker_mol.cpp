@@ -119,57 +119,6 @@ static void refuse_incomplete(const std::string &text, const std::string &format
         fail(CH_PARSE, open > 0 ? "a SMILES with a '(' that is not closed" : "a SMILES that ends with a bond");
 }
 
-// Of each atom of a SMILES, in its order, whether it is written as aromatic, in lower case.
-static std::vector<bool> lower_case(const std::string &smiles)
-{
-    std::vector<bool> lower;
-    for (size_t i = 0; i < smiles.size(); i++) {
-        if (smiles[i] == '[') {
-            i = smiles.find_first_not_of("0123456789", i + 1);
-            lower.push_back(i != std::string::npos && std::islower(static_cast<unsigned char>(smiles[i])) != 0);
-            i = smiles.find(']', i);
-        } else if (std::isalpha(static_cast<unsigned char>(smiles[i])) != 0 || smiles[i] == '*') {
-            lower.push_back(std::islower(static_cast<unsigned char>(smiles[i])) != 0);
-            i += smiles.compare(i, 2, "Cl") == 0 || smiles.compare(i, 2, "Br") == 0;
-        }
-        if (i == std::string::npos)
-            break;
-    }
-    return lower;
-}
-
-// The library reads "cccc" as butadiene, and whoever wrote it may have meant butane.
-static void refuse_open_aromatic(OBMol &mol, const std::string &text)
-{
-    const std::vector<bool> lower = lower_case(first_word(text));
-    FOR_ATOMS_OF_MOL(a, mol)
-        if (lower.size() == mol.NumAtoms() && lower[a->GetIdx() - 1] && !a->IsInRing())
-            fail(CH_PARSE, "atom " + number(a->GetIdx()) + " of a SMILES is written in lower case, as aromatic, and is in no ring");
-}
-
-// How many bonds a SMILES has: of each atom but the first of a part that to an atom before, and those of rings.
-static size_t bonds_in(const std::string &smiles, size_t n_atoms)
-{
-    size_t parts = 1, closures = 0; // two closures for a bond
-    for (size_t i = 0; i < smiles.size(); i++) {
-        const bool atom = smiles[i] == '[', wide = smiles.compare(i, 2, "%(") == 0, two = smiles[i] == '%';
-        closures += two || std::isdigit(static_cast<unsigned char>(smiles[i])) != 0;
-        parts += smiles[i] == '.';
-        if (atom || wide)
-            i = std::min(smiles.find(atom ? ']' : ')', i), smiles.size() - 1);
-        else if (two)
-            i += 2;
-    }
-    return n_atoms > parts ? n_atoms - parts + closures / 2 : closures / 2;
-}
-
-// The library reads "C1C1" as ethane.
-static void refuse_second_bond(OBMol &mol, const std::string &text)
-{
-    if (mol.NumBonds() < bonds_in(first_word(text), mol.NumAtoms()))
-        fail(CH_PARSE, "a ring closure of a SMILES joins two atoms that have a bond already");
-}
-
 static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
 {
     static OBConversion *kept = nullptr; // as in identity_write
@@ -223,6 +172,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
     refuse_reaction(text, format);
     refuse_incomplete(text, format);
+    if (is_smiles(format))
+        smiles_check(first_word(text));
     const bool v3000 = is_v3000(text, format);
     const V3000 v = v3000 ? v3000_of(text) : V3000();
     if (!v3000)
@@ -238,10 +189,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_EMPTY, said.empty() ? "no atoms" : said);
     if (said.find("kekulize") != std::string::npos)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
-    if (is_smiles(format)) {
-        refuse_second_bond(mol, text);
-        refuse_open_aromatic(mol, text);
-    }
+    if (is_smiles(format))
+        smiles_read_check(mol, first_word(text));
     if (format == "mol2")
         mol2_complete(mol, text);
     set_valences(mol, v);
