@@ -98,27 +98,6 @@ static void refuse_reaction(const std::string &text, const std::string &format)
         fail(CH_PARSE, "a reaction, not a molecule");
 }
 
-static bool is_bond(char c) { return c != '\0' && std::strchr("=#$:/\\-~", c) != nullptr; }
-
-// The library reads "C(C", "C=" and "C(=)C" as molecules. Such a SMILES was cut short or mistyped.
-static void refuse_incomplete(const std::string &text, const std::string &format)
-{
-    int open = 0;
-    bool in_atom = false;
-    char before = '\0';
-    for (char c : is_smiles(format) ? first_word(text) : "") {
-        if (c == '[' || c == ']')
-            in_atom = c == '[';
-        if (!in_atom && c == ')' && (open == 0 || before == '(' || is_bond(before)))
-            fail(CH_PARSE, open == 0 ? "a SMILES with a ')' that closes nothing" : "a SMILES with a bond or '(' before ')'");
-        if (!in_atom)
-            open += (c == '(') - (c == ')');
-        before = in_atom ? 'C' : c;
-    }
-    if (open > 0 || is_bond(before))
-        fail(CH_PARSE, open > 0 ? "a SMILES with a '(' that is not closed" : "a SMILES that ends with a bond");
-}
-
 static bool read_by(OBFormat *format, OBMol &mol, const std::string &text)
 {
     static OBConversion *kept = nullptr; // as in identity_write
@@ -171,7 +150,6 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     if (is_smiles(format) && first_word(text).size() > smiles_max)
         fail(CH_TOO_LARGE, "a SMILES of " + number(static_cast<long>(first_word(text).size())) + " bytes");
     refuse_reaction(text, format);
-    refuse_incomplete(text, format);
     if (is_smiles(format))
         smiles_check(first_word(text));
     const bool v3000 = is_v3000(text, format);

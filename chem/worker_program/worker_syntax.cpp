@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_syntax.cpp - SMILES that Open Babel reads although they are none, as another molecule than was meant.
 //
-// It leaves out what it does not expect: of "C(=/O)N" the double bond, of "c(.O)c" the dot, of "C1C1" the ring closure; ":" between atoms
+// It reads what was cut short, and leaves out what it does not expect: of "C(=/O)N" the double bond, of "c(.O)c" the dot, of "C1C1" the ring closure; ":" between atoms
 // that are not aromatic is a single bond, and "Cc=1ccccc1" a carbene. The grammar is that of OpenSMILES; a branch before the number of a
 // ring ("C(C)1CC1") is read, as by most programs.
 #include "chem/worker_program/worker.hpp"
@@ -116,10 +116,28 @@ static void aromatic_check(const std::string &s, const std::vector<Token> &all)
     }
 }
 
+// "C(C", "C=" and "C(=)C" were cut short or mistyped.
+static void branches_check(const std::vector<Token> &all)
+{
+    Kind before = START;
+    int open = 0;
+    for (const Token &t : all) {
+        if (t.kind == CLOSE && open == 0)
+            fail(CH_PARSE, "a SMILES with a ')' that closes nothing");
+        if (t.kind == CLOSE && (before == OPEN || before == BOND))
+            fail(CH_PARSE, "a SMILES with a bond or '(' before ')'");
+        open += (t.kind == OPEN) - (t.kind == CLOSE);
+        before = t.kind;
+    }
+    if (open > 0 || before == BOND)
+        fail(CH_PARSE, open > 0 ? "a SMILES with a '(' that is not closed" : "a SMILES that ends with a bond");
+}
+
 void smiles_check(const std::string &s)
 {
     const std::vector<Token> all = tokens_of(s);
     Kind before = START;
+    branches_check(all);
     for (const Token &t : all) {
         const char *wanted = wanted_after(before, t.kind);
         if (wanted != nullptr)
@@ -163,7 +181,8 @@ static void atom_check(const std::string &s, const Token &t, OBAtom &a)
     if (bare && a.GetAtomicNum() == 6 && a.GetFormalCharge() == 0 && bonds_of(a) < 4)
         fail(CH_PARSE, place(s, t) + ": with these aromatic bonds it is a carbon with " + number(bonds_of(a)) + " bonds");
     if (bare && halogen && bonds_of(a) == 3 && others_of(a) > 1)
-        fail(CH_PARSE, place(s, t) + ": a halogen with 3 bonds, of which at most one may be to another atom than oxygen and fluorine");
+        fail(CH_PARSE,
+             place(s, t) + ": a halogen with 3 bonds, of which at most one may be to another atom than oxygen and fluorine");
 }
 
 void smiles_read_check(OBMol &mol, const std::string &s)

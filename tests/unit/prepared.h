@@ -34,7 +34,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static ch_prepared prepare(const char *text, const char *format, const ch_prepare_opts *opts)
+static inline ch_prepared prepare(const char *text, const char *format, const ch_prepare_opts *opts)
 {
     ch_prepared p;
     pl_error err = { 0 };
