@@ -6,9 +6,9 @@
 // ring ("C(C)1CC1") is read, as by most programs.
 #include "chem/worker_program/worker.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <regex>
 #include <vector>
 
 #include <openbabel/atom.h>
@@ -41,13 +41,20 @@ static Kind kind_of(char c)
     return c == '%' || std::isdigit(static_cast<unsigned char>(c)) != 0 ? RING : ATOM;
 }
 
+static size_t behind_digits(const std::string &s, size_t at)
+{
+    while (at < s.size() && std::isdigit(static_cast<unsigned char>(s[at])) != 0)
+        at++;
+    return at;
+}
+
 static size_t length_of(const std::string &s, size_t at)
 {
     const bool bracket = s[at] == '[', wide = s.compare(at, 2, "%(") == 0;
     if (bracket || wide)
         return std::min(s.find(bracket ? ']' : ')', at), s.size() - 1) + 1 - at;
     if (s[at] == '%')
-        return std::min<size_t>(3, s.size() - at);
+        return std::min<size_t>(3, behind_digits(s, at + 1) - at);
     return s.compare(at, 2, "Cl") == 0 || s.compare(at, 2, "Br") == 0 ? 2 : 1;
 }
 
@@ -88,11 +95,51 @@ static const char *wanted_after(Kind before, Kind now)
     return nullptr;
 }
 
+static size_t behind_symbol(const std::string &s, size_t at)
+{
+    if (at >= s.size() || (s[at] != '*' && std::isalpha(static_cast<unsigned char>(s[at])) == 0))
+        return std::string::npos;
+    const bool two = s[at] != '*' && at + 1 < s.size() && std::islower(static_cast<unsigned char>(s[at + 1])) != 0;
+    return at + (two ? 2 : 1);
+}
+
+// "@", "@@", "@SP2"
+static size_t behind_mark(const std::string &s, size_t at)
+{
+    if (s.compare(at, 1, "@") != 0)
+        return at;
+    for (const char *kind : { "TH", "AL", "SP", "TB", "OH" })
+        if (s.compare(at + 1, 2, kind) == 0)
+            return behind_digits(s, at + 3);
+    return at + (s.compare(at, 2, "@@") == 0 ? 2 : 1);
+}
+
+// "+", "+2", "++"
+static size_t behind_charge(const std::string &s, size_t at)
+{
+    const size_t from = at;
+    while (at < s.size() && (s[at] == '+' || s[at] == '-') && s[at] == s[from])
+        at++;
+    return at == from + 1 ? behind_digits(s, at) : at;
+}
+
+static bool is_bracket_atom(const std::string &s)
+{
+    size_t at = behind_symbol(s, behind_digits(s, 1));
+    if (at == std::string::npos)
+        return false;
+    at = behind_mark(s, at);
+    if (s.compare(at, 1, "H") == 0)
+        at = behind_digits(s, at + 1);
+    at = behind_charge(s, at);
+    if (s.compare(at, 1, ":") == 0)
+        at = behind_digits(s, at + 1);
+    return at + 1 == s.size() && s[at] == ']';
+}
+
 static void bracket_check(const std::string &s, const Token &t)
 {
-    static const std::regex atom("\\[[0-9]*(\\*|[A-Za-z][a-z]?)(@(@|(TH|AL|SP|TB|OH)[0-9]{1,2})?)?(H[0-9]*)?"
-                                 "(\\++|-+|\\+[0-9]+|-[0-9]+)?(:[0-9]+)?\\]");
-    if (!std::regex_match(s.substr(t.at, t.n), atom))
+    if (!is_bracket_atom(s.substr(t.at, t.n)))
         fail(CH_PARSE, place(s, t) + ": an atom in brackets has isotope, element, @, H, charge and number, in this order");
 }
 
