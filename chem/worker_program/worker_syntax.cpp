@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_syntax.cpp - SMILES that Open Babel reads although they are none, as another molecule than was meant.
 //
-// It reads what was cut short, and leaves out what it does not expect: of "C(=/O)N" the double bond, of "c(.O)c" the dot, of "C1C1" the ring closure; ":" between atoms
-// that are not aromatic is a single bond, and "Cc=1ccccc1" a carbene. The grammar is that of OpenSMILES; a branch before the number of a
-// ring ("C(C)1CC1") is read, as by most programs.
+// It reads what was cut short, and leaves out what it does not expect: of "C(=/O)N" the double bond, of "c(.O)c" the dot, of "C1C1" the
+// ring closure; ":" between atoms that are not aromatic is a single bond, and "Cc=1ccccc1" a carbene. The grammar is that of OpenSMILES;
+// a branch before the number of a ring ("C(C)1CC1") is read, as by most programs.
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>

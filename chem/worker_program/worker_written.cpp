@@ -359,7 +359,10 @@ static std::string tag_name(const std::string &text, size_t at, size_t *end)
     *end = std::min(text.find_first_of(" \t\r\n/>", at + 2), text.size());
     const std::string name = text.substr(at + 1, *end - at - 1);
     const size_t colon = name.find(':');
-    return colon == std::string::npos ? name : (name[0] == '/' ? "/" : "") + name.substr(colon + 1);
+    if (colon == std::string::npos)
+        return name;
+    const std::string slash = name[0] == '/' ? "/" : "";
+    return slash + name.substr(colon + 1);
 }
 
 std::vector<std::string> cml_problems(const std::string &text)

@@ -4,7 +4,6 @@
  * reads results (those of a run: plan_oom). */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include <cmocka.h>
 
 #include "golden/wrapped_sqlite.h"
+#include "heap.h"
 #include "told.h"
 #include "toy.h"
 #include "unit/statements.h"
@@ -434,24 +434,6 @@ static void a_refused_call_ends_what_reads_the_results(void **state)
 }
 
 /* ---- memory ---- */
-
-static atomic_long heap_countdown; /* requests outside of arenas until the one that is refused; 0: none */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *s);
-
-static bool no_memory(void) { return atomic_load(&heap_countdown) > 0 && atomic_fetch_sub(&heap_countdown, 1) == 1; }
-
-void *__wrap_malloc(size_t size) { return no_memory() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t n, size_t size) { return no_memory() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *old, size_t size) { return no_memory() ? NULL : __real_realloc(old, size); }
-char *__wrap_strdup(const char *s) { return no_memory() ? NULL : __real_strdup(s); }
 
 /* It may do without a request of the heap, such as that of a cache. False: it makes fewer requests. */
 static bool refuse_nth_request(long nth, bool in_arena, const char *name, pl_store *s, toy *t, bool writes, reading *one)

@@ -3,12 +3,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "heap.h"
 #include "told.h"
 #include "toy.h"
 #include "unit/statements.h"
@@ -56,24 +56,6 @@ static void refused_memory_stops_a_run_that_can_go_on(void **state)
 
 /* ---- requests outside of arenas ---- */
 
-static atomic_long countdown; /* the n-th call from now is refused; 0: none */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *s);
-
-static bool refuse(void) { return atomic_load(&countdown) > 0 && atomic_fetch_sub(&countdown, 1) == 1; }
-
-void *__wrap_malloc(size_t size) { return refuse() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t n, size_t size) { return refuse() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *old, size_t size) { return refuse() ? NULL : __real_realloc(old, size); }
-char *__wrap_strdup(const char *s) { return refuse() ? NULL : __real_strdup(s); }
-
 static void memory_that_is_refused_ends_the_run_or_is_gone_without(void **state)
 {
     char dir[256];
@@ -87,9 +69,9 @@ static void memory_that_is_refused_ends_the_run_or_is_gone_without(void **state)
         pl_code code;
         toy_make(&t, dir, 1);
         t.conf[1].offset = nth;
-        atomic_store(&countdown, nth);
+        atomic_store(&heap_countdown, nth);
         code = toy_run(&t, 1, &err);
-        if (atomic_exchange(&countdown, 0) > 0) {
+        if (atomic_exchange(&heap_countdown, 0) > 0) {
             assert_int_equal(code, PL_OK);
             toy_free(&t);
             break;

@@ -15,32 +15,9 @@
 #include "chem/records/record.h"
 #include "pipeline/base/sha256.h"
 #include "tests/told.h"
+#include "tests/heap.h"
 
 enum { LONG = 300, LIMIT = 200, MOST = 500 }; /* bytes of a line that is too long, and of a record; requests of one reading */
-
-static long asked, refuse_at; /* requests since refuse(); the one that is refused, 0: none */
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-char *__wrap_strdup(const char *s);
-
-static bool refused(void) { return ++asked == refuse_at; }
-
-void *__wrap_malloc(size_t n) { return refused() ? NULL : __real_malloc(n); }
-void *__wrap_calloc(size_t n, size_t size) { return refused() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *p, size_t n) { return refused() ? NULL : __real_realloc(p, n); }
-char *__wrap_strdup(const char *s) { return refused() ? NULL : __real_strdup(s); }
-
-static void refuse(long nth)
-{
-    asked = 0;
-    refuse_at = nth;
-}
 
 #define BLANK "%300s\n" /* a line of LONG blanks */
 #define ATOM "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
@@ -133,12 +110,11 @@ static long refuse_in_turn(bool in_arena, const char *want, pl_arena *turn)
         pl_code code;
         bool over;
 
-        refuse(in_arena ? 0 : nth);
+        atomic_store(&heap_countdown, in_arena ? 0 : nth);
         pl_arena_refuse(in_arena ? nth : 0);
         code = read_all(got, path, turn, &err);
-        over = in_arena ? code == PL_OK : asked < nth;
+        over = in_arena ? code == PL_OK : atomic_exchange(&heap_countdown, 0) > 0;
         pl_arena_refuse(0);
-        refuse(0);
         pl_arena_reset(turn);
         assert_true(nth < MOST);
         if (code == PL_OK && err.text[0] == '\0' && strcmp(got, want) != 0)

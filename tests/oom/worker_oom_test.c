@@ -3,7 +3,6 @@
  * otherwise; and the same worker answers the next question. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,25 +12,8 @@
 
 #include "chem/worker/worker_client.h"
 #include "pipeline/base/text.h"
+#include "tests/heap.h"
 #include "tests/told.h"
-
-static atomic_long countdown; /* requests of the heap until the one that is refused; 0: none */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *old, size_t size);
-char *__real_strdup(const char *s);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-char *__wrap_strdup(const char *s);
-
-static bool refuse(void) { return atomic_load(&countdown) > 0 && atomic_fetch_sub(&countdown, 1) == 1; }
-
-void *__wrap_malloc(size_t size) { return refuse() ? NULL : __real_malloc(size); }
-void *__wrap_calloc(size_t n, size_t size) { return refuse() ? NULL : __real_calloc(n, size); }
-void *__wrap_realloc(void *old, size_t size) { return refuse() ? NULL : __real_realloc(old, size); }
-char *__wrap_strdup(const char *s) { return refuse() ? NULL : __real_strdup(s); }
 
 /* ---- questions: each adds its answer to a text ---- */
 
@@ -166,9 +148,9 @@ static bool refuse_nth(long nth, bool in_arena, ch_worker *w, question *ask, con
     pl_text_addf(&out, "%*s", 1 << 14, ""); /* room for the answer */
     pl_text_reset(&out);
     pl_arena_refuse(in_arena ? nth : 0);
-    atomic_store(&countdown, in_arena ? 0 : nth);
+    atomic_store(&heap_countdown, in_arena ? 0 : nth);
     code = in_arena ? ask(w, &out, turn, &err) : ask_another(ask, &out, turn, &err);
-    met = in_arena ? pl_arena_get(turn, 1, 1) != NULL : atomic_exchange(&countdown, 0) == 0;
+    met = in_arena ? pl_arena_get(turn, 1, 1) != NULL : atomic_exchange(&heap_countdown, 0) == 0;
     pl_arena_refuse(0);
     if (code == PL_OK && strcmp(pl_text_str(&out), want) != 0)
         fail_msg("request %ld: %s\ninstead of %s", nth, pl_text_str(&out), want);
