@@ -45,9 +45,19 @@ static void remarks_are_counted_and_the_first_is_told(void **state)
            "data_validity_comment; remove those that you do not trust\n");
 }
 
+static void a_remark_does_not_reach_a_terminal_raw(void **state)
+{
+    st_remarks r = { 0 };
+
+    (void)state;
+    add(&r, "Data Validity Comment", "a\x1b[31m\nb\xc2\x9b\xff", 2);
+    assert_string_equal(r.first, "a.csv:2: 'a [31m b  ?' in Data Validity Comment");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(remarks_are_counted_and_the_first_is_told) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(remarks_are_counted_and_the_first_is_told),
+                                        cmocka_unit_test(a_remark_does_not_reach_a_terminal_raw) };
 
     return cmocka_run_group_tests_name("remarks", tests, NULL, NULL);
 }

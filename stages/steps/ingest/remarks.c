@@ -19,9 +19,11 @@ void st_remarks_add(st_remarks *r, const ch_field *fields, int n, const char *pa
     for (int i = 0; i < n; i++) {
         if (fields[i].text[strspn(fields[i].text, " \t")] == '\0' || !has_letters(fields[i].name, "datavaliditycomment"))
             continue;
-        if (r->n++ == 0)
+        if (r->n++ == 0) {
             (void)snprintf(r->first, sizeof r->first, "%.200s:%lld: '%.60s' in %.60s", path, (long long)line, fields[i].text,
                            fields[i].name);
+            pl_clean_line(r->first);
+        }
         return;
     }
 }
