@@ -233,10 +233,46 @@ static bool unit_add(ch_said *s, const ch_field *fields, int n, const ch_field *
     return f != NULL && unit[0] != '\0' && said_add(s, f, unit, strcmp(unit, s->first) == 0, line);
 }
 
+static bool is_kind(const char *text)
+{
+    static const char *const all[] = { "ic50", "ic90", "ec50", "ec90", "ac50", "xc50", "dc50",  "gi50",  "cc50",  "tc50", "lc50", "ld50",
+                                       "ed50", "id50", "td50", "mic",  "mic50", "mic90", "mbc", "ki",    "kd",    "kb",   "km",   "kinact",
+                                       "kon",  "koff", "pic50", "pec50", "pac50", "pki", "pkd", "logs",  "logp",  "logd", "pka",  "inhibition",
+                                       "potency", "solubility" };
+    char key[KEY];
+    size_t n;
+
+    key_of(key, relation_text(&n, text));
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (strcmp(key, all[k]) == 0)
+            return true;
+    return false;
+}
+
+static bool is_type_of_other(const char *name, const ch_field *fields, int n)
+{
+    char stem[KEY];
+
+    return is_type(stem, name) && belongs_to_some(stem, fields, n);
+}
+
+/* The field whose name says that it holds kinds, or else the first whose text is one: "endpoint" is as common a name as "type". */
+static const ch_field *type_of(const ch_field *fields, int n, const ch_field *label)
+{
+    const ch_field *named = beside(fields, n, label, is_type, is_type_of_any);
+
+    for (int i = 0; i < n && named == NULL && label != NULL; i++) {
+        const ch_field *f = &fields[i];
+        if (f != label && !f->is_number && is_kind(f->text) && !is_type_of_other(f->name, fields, n))
+            return f;
+    }
+    return named;
+}
+
 static bool type_add(ch_said *s, const ch_field *fields, int n, const ch_field *label, int64_t line)
 {
     char type[CH_UNIT_BYTES], key[KEY], first[KEY];
-    const ch_field *f = beside(fields, n, label, is_type, is_type_of_any);
+    const ch_field *f = type_of(fields, n, label);
 
     if (f == NULL)
         return false;

@@ -7,7 +7,8 @@
  *
  * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way. One that is called "units" or
  * "Standard Units" and belongs to no field of the record may be meant for any. The same holds of a field of kinds, whose name ends with
- * "type": letter case, blanks and signs do not count in its text, and one that is called "type" or "Assay Type" is not meant for any. */
+ * "type": letter case, blanks and signs do not count in its text, and one that is called "type" or "Assay Type" is not meant for any. If
+ * there is none, the first field whose text is a kind ("IC50", "Ki", "LD50", "logD") is meant, whatever its name is. */
 #ifndef CH_RELATION_H
 #define CH_RELATION_H
 

@@ -376,6 +376,15 @@ static void kinds_of_a_column_are_one(void **state)
     assert_units("smiles,x,type\nC,1,a\nCC,2,b\n", "x", "", "");
     assert_units("smiles,x,Standard Type\nC,1,1\nCC,2,2\n", "x", "", "");
     assert_units("smiles,x,Standard Type\nC,1,IC50\nCC,2,--\n", "x", "", "");
+    /* Any name, if the text is a kind. */
+    assert_units("smiles,x,endpoint\nC,1,IC50\nCC,2,'IC 50'\nCCC,3,b\n", "x", "", "");
+    assert_units("smiles,x,endpoint\nC,1,IC50\nCC,2,\"Ki\"\n", "x", "", "3: endpoint is 'Ki', and 'IC50' in line 2: two kinds");
+    assert_units("smiles,target,endpoint,x\nC,a,LD50,1\nCC,b,TD50,2\n", "x", "", "3: endpoint is 'TD50', and 'LD50' in line 2");
+    assert_units("smiles,x,what,kind\nC,1,potent,IC50\nCC,2,--,Ki\n", "x", "", "3: kind is 'Ki', and 'IC50' in line 2");
+    assert_units("smiles,x,type\nC,1,IC50\nCC,2,Ki\n", "x", "", "3: type is 'Ki'");
+    assert_units("smiles,x,Assay Type\nC,1,IC50\nCC,2,Ki\n", "x", "", "3: Assay Type is 'Ki'");
+    assert_units("smiles,x,y,y type\nC,1,2,IC50\nCC,2,3,Ki\n", "x", "", "");
+    assert_units("smiles,Ki\nC,1\nCC,Ki\n", "Ki", "", "");
 }
 
 static void units_of_a_column_are_one(void **state)
