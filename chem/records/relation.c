@@ -235,10 +235,11 @@ static bool unit_add(ch_said *s, const ch_field *fields, int n, const ch_field *
 
 static bool is_kind(const char *text)
 {
-    static const char *const all[] = { "ic50", "ic90", "ec50", "ec90", "ac50", "xc50", "dc50",  "gi50",  "cc50",  "tc50", "lc50", "ld50",
-                                       "ed50", "id50", "td50", "mic",  "mic50", "mic90", "mbc", "ki",    "kd",    "kb",   "km",   "kinact",
-                                       "kon",  "koff", "pic50", "pec50", "pac50", "pki", "pkd", "logs",  "logp",  "logd", "pka",  "inhibition",
-                                       "potency", "solubility" };
+    static const char *const all[] = { "ic50",  "ic90",  "ec50",  "ec90",       "ac50",    "xc50",      "dc50", "gi50",
+                                       "cc50",  "tc50",  "lc50",  "ld50",       "ed50",    "id50",      "td50", "mic",
+                                       "mic50", "mic90", "mbc",   "ki",         "kd",      "kb",        "km",   "kinact",
+                                       "kon",   "koff",  "pic50", "pec50",      "pac50",   "pki",       "pkd",  "logs",
+                                       "logp",  "logd",  "pka",   "inhibition", "potency", "solubility" };
     char key[KEY];
     size_t n;
 

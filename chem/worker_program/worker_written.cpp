@@ -4,12 +4,15 @@
 // It reads a position that is no number as far as it is one ("1,36" as 1, "abc" as 0), the bonds of queries (types 5 to 8 of a molfile)
 // and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single. Of the
 // fourth line of a molfile it reads as many columns as are numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at
-// its ends, the atom of a list of elements as the first of them, a bond of order 0 as a single one, and the old code of a radical not at all.
+// its ends, the atom of a list of elements as the first of them, an atom that is called "Boc" as the element that it has, a bond of order 0 as a single one, and the old code of a radical not at all.
 // Of an atom of a crystal in two places, and of all models of a CIF, it makes atoms of one molecule. Where a line of MOL2 is cut short it
 // takes what the line before had, it leaves out such an atom of PDB, and a position that CML or CIF do not have is 0.
 #include "chem/worker_program/worker.hpp"
 
+#include <openbabel/elements.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -103,11 +106,37 @@ static void check_property(const std::string &s)
         sgroup_check(word[i]);
 }
 
-// Lines of charges or radicals replace the codes of all atoms.
-static void check_properties(std::istream &in, long radical)
+// "CH3", "H2N+" or "C2" of an atom of the element says what is drawn.
+static bool is_own_name(const std::string &alias, const std::string &element)
 {
-    for (std::string s; std::getline(in, s) && s.compare(0, 6, "M  END") != 0 && s.compare(0, 1, ">") != 0;) {
+    const size_t at = alias.find(element);
+    if (element.empty() || at == std::string::npos)
+        return false;
+    const std::string rest = alias.substr(0, at) + alias.substr(at + element.size());
+    return rest.find_first_not_of("H0123456789+-.:' ") == std::string::npos;
+}
+
+// A line "A  nnn" with the atom, and the next with another name of it: "Boc" or "R1" is not the carbon that it stands at. Open Babel
+// expands those that it knows where the atom is no element, and the others fail there.
+static void check_alias(const std::string &line, const std::string &name, const std::vector<std::string> &elements)
+{
+    const long atom = std::atol(columns(line, 3, 3).c_str());
+    const std::string alias = trimmed(name);
+    if (atom < 1 || atom > static_cast<long>(elements.size()) || alias.empty())
+        return;
+    const std::string &element = elements[static_cast<size_t>(atom) - 1];
+    if (OpenBabel::OBElements::GetAtomicNum(element.c_str()) > 0 && !is_own_name(alias, element))
+        fail(CH_PARSE, "atom " + number(atom) + " of a molfile is " + element + ", and a line A calls it '" + alias.substr(0, 40) +
+                           "': draw the atoms of the group, or remove the line");
+}
+
+// Lines of charges or radicals replace the codes of all atoms.
+static void check_properties(std::istream &in, long radical, const std::vector<std::string> &elements)
+{
+    for (std::string s, name; std::getline(in, s) && s.compare(0, 6, "M  END") != 0 && s.compare(0, 1, ">") != 0;) {
         check_property(s);
+        if (s.compare(0, 3, "A  ") == 0 && std::getline(in, name))
+            check_alias(s, name, elements);
         if (s.compare(0, 6, "M  CHG") == 0 || s.compare(0, 6, "M  RAD") == 0)
             radical = 0;
     }
@@ -119,6 +148,7 @@ static void check_molfile(std::istream &in)
 {
     std::string s;
     long radical = 0; // an atom with the code of a radical
+    std::vector<std::string> elements;
     for (int i = 0; i < 4 && std::getline(in, s); i++)
         continue;
     const long atoms = count_in(s, 0), bonds = count_in(s, 3);
@@ -128,10 +158,11 @@ static void check_molfile(std::istream &in)
         for (size_t from = 0; from < 30 && s.size() >= 34; from += 10) // Open Babel refuses shorter lines
             position_check(k, columns(s, from, 10));
         radical = columns(s, 36, 3) == "4" ? k : radical;
+        elements.push_back(columns(s, 31, 3));
     }
     for (long k = 1; k <= bonds && std::getline(in, s); k++)
         molfile_bond_check(k, columns(s, 6, 3));
-    check_properties(in, radical);
+    check_properties(in, radical, elements);
 }
 
 static void mol2_atom_check(long k, const std::vector<std::string> &w)
@@ -389,6 +420,63 @@ std::vector<std::string> cml_problems(const std::string &text)
     return all;
 }
 
+// ---- rows of atoms in files of quantum chemistry and dynamics
+
+// A letter for each word: d with a decimal point, i an integer, w no number.
+static std::string shape_of(const std::vector<std::string> &words)
+{
+    std::string shape;
+    for (const std::string &s : words) {
+        char *end = nullptr;
+        (void)std::strtod(s.c_str(), &end);
+        const char number_kind = s.find('.') == std::string::npos ? 'i' : 'd';
+        shape += end == s.c_str() + s.size() ? number_kind : 'w';
+    }
+    return shape;
+}
+
+static size_t decimals(const std::string &shape) { return static_cast<size_t>(std::count(shape.begin(), shape.end(), 'd')); }
+
+// "initial_moment" beside "atom", unlike an element or a residue with its number.
+static bool is_keyword(const std::string &word) { return word.size() > 4 && word.find_first_of("0123456789") == std::string::npos; }
+
+// Whether row begins as the row of an atom beside it does, and ends early.
+static bool is_cut(const std::vector<std::string> &row, const std::vector<std::string> &beside)
+{
+    const std::string is = shape_of(row), whole = shape_of(beside);
+    if (is.empty() || is.size() >= whole.size() || whole.compare(0, is.size(), is) != 0 || decimals(whole) < 3)
+        return false;
+    if (is[0] == 'w' && row[0] != beside[0] && is_keyword(row[0]))
+        return false;
+    return decimals(is) > 0 || is.size() > 1;
+}
+
+// Of a row that ends early Open Babel takes the missing positions from the row before, or ends the molecule there.
+static void check_rows(std::istream &in)
+{
+    std::vector<std::string> before;
+    long k = 0;
+    for (std::string s; std::getline(in, s);) {
+        const std::vector<std::string> now = words_in(s);
+        k++;
+        if (is_cut(now, before))
+            fail(CH_PARSE, "line " + number(k) + " has fewer words than the line before, '" + trimmed(s).substr(0, 60) + "'");
+        if (before.size() > 1 && decimals(shape_of(before)) < 3 && is_cut(before, now))
+            fail(CH_PARSE, "line " + number(k - 1) + " has fewer words than the line behind it");
+        before = now;
+    }
+}
+
+// Case does not count, as for Open Babel.
+static bool has_rows(const std::string &format)
+{
+    static const std::set<std::string> all = { "dalmol", "dmol", "outmol", "feat", "fhiaims", "gamin",  "inp", "gro",
+                                               "jin",    "mold", "molden", "molf", "mop",     "mopcrt", "mpc", "vmol" };
+    std::string name = format;
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+    return all.count(name) > 0;
+}
+
 void text_check(const std::string &text, const std::string &format)
 {
     std::istringstream in(text);
@@ -400,6 +488,8 @@ void text_check(const std::string &text, const std::string &format)
         check_pdb(in);
     else if (format == "cif" || format == "mmcif" || format == "mcif")
         check_cif(in);
+    else if (has_rows(format))
+        check_rows(in);
 }
 
 } // namespace worker

@@ -271,7 +271,8 @@ def messy(folder):
 def every_messy_file_is_accounted_for():
     """Records next to bad ones are read, too; Open Babel itself loses them."""
     files, good, failed = messy(data("messy"))
-    assert files > 60 and good > 65 and failed < 247, (files, good, failed) # 9 more of invalid.smi fail since cut SMILES are refused, and 2 since "C==C" and "C." are
+    # 9 more of invalid.smi fail since cut SMILES are refused, 2 since "C==C" and "C." are; and alias.mol, a carbon that is called "Ph".
+    assert files > 60 and good > 64 and failed < 248, (files, good, failed)
     if more("messy"):
         files, good, failed = messy(more("messy"))
         # 556 of the failures are the lines of two files of random bytes.

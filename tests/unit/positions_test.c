@@ -273,6 +273,40 @@ static void a_line_of_pdbqt_that_is_cut_short_is_refused(void **state)
     assert_non_null(strstr(err.text, "the line of atom 2 of a PDB record ends before its positions"));
 }
 
+/* The files are as Open Babel writes them. It reads a row that ends early with the positions of the row before, or nothing behind it. */
+static void a_row_that_is_cut_short_is_refused(void **state)
+{
+#define FHIAIMS(last) "#\nlattice_vector 9.0 0.0 0.0\natom 0.0 0.0 0.117 O\ninitial_moment 1.0\natom 0.0 0.757 -0.469 H\n" last "\n"
+#define GROMACS(last)                                                                                                 \
+    "water\n    3\n    1UNL      O    1   0.000   0.000   0.012\n    1UNL      H    2   0.000   0.076  -0.047\n" last \
+    "   1.00000   1.00000   1.00000\n"
+#define MOLDEN(last) "[Molden Format]\n[Atoms] Angs\n O 1 8 0.0 0.0 0.117\n H 2 1 0.0 0.757 -0.469\n" last "\n[GTO]\n"
+#define GAMESS(last) \
+    " $CONTRL COORD=CART UNITS=ANGS $END\n\n $DATA\nwater\nC1\nO 8.0 0.0 0.0 0.117\nH 1.0 0.0 0.757 -0.469\n" last "\n $END\n\n\n"
+    static const struct {
+        const char *format, *text, *says;
+    } cases[] = {
+        { "fhiaims", FHIAIMS("atom 0.0 -0.757 -0.469 H"), NULL },
+        { "fhiaims", FHIAIMS("atom 0.0 -0.757 -0.469"), "line 6 has fewer words" },
+        { "fhiaims", FHIAIMS("atom 0.0"), "line 6 has fewer words" },
+        { "gro", GROMACS("    1UNL      H    3   0.000  -0.076  -0.047\n"), NULL },
+        { "gro", GROMACS("    1UNL      H    3   0.000  -0.076\n"), "line 5 has fewer words" },
+        { "molden", MOLDEN(" H 3 1 0.0 -0.757 -0.469"), NULL },
+        { "molden", MOLDEN(" H 3 1"), "line 5 has fewer words" },
+        { "inp", GAMESS("H 1.0 0.0 -0.757 -0.469"), NULL },
+        { "inp", GAMESS("H 1.0 0.0 -0.757"), "line 8 has fewer words" },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        pl_error err = { 0 };
+        ch_listing found = { 0 };
+        const pl_code code = ch_worker_list(worker, cases[k].text, strlen(cases[k].text), cases[k].format, &found, mem, &err);
+        if (cases[k].says == NULL ? code != PL_OK || found.n != 1 : code != PL_EINPUT || strstr(err.text, cases[k].says) == NULL)
+            fail_msg("case %zu: %d molecules (%s)", k, (int)found.n, err.text);
+    }
+}
+
 /* A formatted checkpoint file of Gaussian: fixed columns, positions in Bohr. */
 static const char *fchk(const atom *a, int n, const int *z, int charge)
 {
@@ -440,6 +474,7 @@ int main(void)
         cmocka_unit_test(a_line_that_is_cut_short_is_refused),
         cmocka_unit_test(a_position_that_cml_lacks_is_no_zero),
         cmocka_unit_test(a_line_of_pdbqt_that_is_cut_short_is_refused),
+        cmocka_unit_test(a_row_that_is_cut_short_is_refused),
         cmocka_unit_test(a_charge_that_a_listed_file_states_is_used),
         cmocka_unit_test(a_listed_radical_is_refused),
         cmocka_unit_test(a_listed_molecule_without_bonds_fails_with_a_reason),
