@@ -261,12 +261,16 @@ static void a_program_that_is_not_the_worker_is_a_wrong_setting(void **state)
 {
     const ch_worker_opts missing = { .program = "/nonexistent/molsieve-chem" }, wrong = { .program = "/bin/true" };
     ch_worker_info info;
+    pl_error err = { 0 };
     ch_worker *w;
     (void)state;
 
-    assert_int_equal(ch_worker_open(&w, &missing, NULL), PL_ECONFIG);
+    assert_int_equal(ch_worker_open(&w, &missing, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, "/nonexistent/molsieve-chem"));
+    err = (pl_error){ 0 };
     assert_int_equal(ch_worker_open(&w, &wrong, NULL), PL_OK);
-    assert_int_equal(ch_worker_hello(w, &info, NULL), PL_ECONFIG);
+    assert_int_equal(ch_worker_hello(w, &info, &err), PL_ECONFIG);
+    assert_string_equal(err.text, "/bin/true does not work: the chemistry worker was ended by signal 0 (it left by itself)");
     ch_worker_close(w);
 }
 

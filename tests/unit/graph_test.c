@@ -370,6 +370,22 @@ static void a_graph_with_some_positions_is_refused(void **state)
 /* Each line breaks one promise of the header; the check must find each. */
 static void each_broken_promise_of_a_graph_is_found(void **state)
 {
+    static const char *const says[] = { "graph of 0 atoms, ",
+                                        "graph: row 3 is out of order",
+                                        "graph: atom 0 has number 119",
+                                        "graph: edge 0 to atom 0 is inconsistent",
+                                        "graph: edge 0 to atom 0",
+                                        "graph: edge 1 to atom 0",
+                                        "graph: edge 1 to atom 0",
+                                        "graph: edge 1 to atom 0",
+                                        "graph: edge 1 to atom 0",
+                                        "graph: edge ",
+                                        "graph: pair 0 is inconsistent",
+                                        "graph: pair 1 is inconsistent",
+                                        "graph: pair 0",
+                                        "graph: pair 0" };
+    pl_error err = { 0 };
+
     (void)state;
     for (int how = 0; how < 14; how++) {
         ch_mol m = made_mol(12, 9, 4, mem);
@@ -397,8 +413,9 @@ static void each_broken_promise_of_a_graph_is_found(void **state)
         case 12: dist[0] *= 1.001f; break;
         default: vec[0][0] = NAN; break;
         }
-        if (ch_graph_check(&g, NULL) != PL_EDATA)
-            fail_msg("break %d was not seen", how);
+        if (ch_graph_check(&g, &err) != PL_EDATA || strncmp(err.text, says[how], strlen(says[how])) != 0)
+            fail_msg("break %d: %s", how, err.text);
+        err = (pl_error){ 0 };
     }
 }
 
@@ -450,6 +467,19 @@ static void a_block_gives_back_its_graphs(void **state)
     }
     assert_true(ch_graph_block_bytes(b.n, (double)b.n_nodes, (double)b.n_edges, (double)b.n_pairs) <= (double)bytes.len);
     assert_true((double)bytes.len - ch_graph_block_bytes(b.n, (double)b.n_nodes, (double)b.n_edges, (double)b.n_pairs) < 128);
+}
+
+/* Only its counts are looked at. */
+static void a_block_of_too_many_edges_is_refused(void **state)
+{
+    ch_graph graph[2] = { { .n_nodes = 1, .n_edges = INT32_MAX }, { .n_nodes = 1, .n_edges = 1 } };
+    const int64_t id[2] = { 1, 2 };
+    pl_error err = { 0 };
+    pl_bytes bytes;
+
+    (void)state;
+    assert_int_equal(ch_graph_block_pack(&bytes, id, graph, 2, mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "a block of 2147483648 edges is too large: use smaller units");
 }
 
 static void an_empty_block_is_fine(void **state)
@@ -509,6 +539,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_broken_promise_of_a_graph_is_found, fresh, done),
         cmocka_unit_test(an_edge_from_an_atom_to_itself_is_seen),
         cmocka_unit_test_setup_teardown(a_block_gives_back_its_graphs, fresh, done),
+        cmocka_unit_test_setup_teardown(a_block_of_too_many_edges_is_refused, fresh, done),
         cmocka_unit_test_setup_teardown(an_empty_block_is_fine, fresh, done),
         cmocka_unit_test_setup_teardown(unaligned_bytes_are_read_all_the_same, fresh, done),
         cmocka_unit_test_setup_teardown(a_shortened_block_is_refused, fresh, done),

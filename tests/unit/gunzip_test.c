@@ -217,6 +217,7 @@ static void the_last_record_of_a_whole_member_stays(void **state)
 static void seeking_outside_of_the_data_is_an_error(void **state)
 {
     ch_gunzip *g;
+    pl_error err = { 0 };
     char c;
     size_t got;
     (void)state;
@@ -225,8 +226,11 @@ static void seeking_outside_of_the_data_is_an_error(void **state)
     add_member(0, SMALL);
     ch_reader_close(open_file());
     assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
-    assert_int_equal(ch_gunzip_seek(g, -1, NULL), PL_EIO);
-    assert_int_equal(ch_gunzip_seek(g, 9 * SMALL + 1, NULL), PL_EIO);
+    assert_int_equal(ch_gunzip_seek(g, -1, &err), PL_EIO);
+    assert_true(strncmp(err.text, path, strlen(path)) == 0 && strcmp(err.text + strlen(path), ": no byte -1") == 0);
+    err = (pl_error){ 0 };
+    assert_int_equal(ch_gunzip_seek(g, 9 * SMALL + 1, &err), PL_EIO);
+    assert_true(strncmp(err.text, path, strlen(path)) == 0 && strcmp(err.text + strlen(path), ": cannot go to byte 361") == 0);
     assert_int_equal(ch_gunzip_seek(g, 9 * SMALL, NULL), PL_OK);
     assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 0);
     assert_int_equal(ch_gunzip_seek(g, 9 * SMALL - 2, NULL), PL_OK);

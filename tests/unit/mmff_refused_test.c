@@ -158,6 +158,59 @@ static void a_sulfonamide_may_have_its_charge_on_oxygen(void **state)
     assert_int_equal(terms[1].type[4], 62); /* nitrogen of an anion beside sulfur */
 }
 
+static void a_molecule_of_too_many_atoms_is_refused(void **state)
+{
+    const ch_mol many = { .n_atoms = CH_TERMS_MAX_ATOMS + 1 };
+    pl_error err = { 0 };
+    ch_terms terms;
+
+    (void)state;
+    assert_int_equal(ch_terms_make(&terms, &many, &mmff, &(ch_mmff_options){ 0 }, mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "4097 atoms: more than the 4096 that terms are made of");
+}
+
+/* Methane with one term of each kind that names other atoms, or is no number. */
+static void terms_of_another_molecule_are_refused(void **state)
+{
+    const ch_mol mol = hydride(6, 0, 4);
+    ch_terms good;
+
+    (void)state;
+    assert_int_equal(ch_terms_make(&good, &mol, &mmff, &(ch_mmff_options){ 0 }, mem, NULL), PL_OK);
+    for (int k = 0; k < 12; k++) {
+        ch_bond_term bond = good.bonds[0];
+        ch_angle_term angle = good.angles[0];
+        ch_stretch_bend_term both = { .i = 1, .j = 0, .k = 2 };
+        ch_out_of_plane_term plane = { 1, 0, 2, 3, 0.1 };
+        ch_torsion_term torsion = { 1, 0, 2, 3, 0, 0, 0 };
+        ch_pair_term pair = { 1, 2, 3, 0.01, 0 };
+        ch_terms bad = good;
+        ch_relaxer relaxer;
+        pl_error err = { 0 };
+        switch (k) {
+        case 1: bond.j = 5; break;
+        case 2: bond.i = -1; break;
+        case 3: bond.r0 = NAN; break;
+        case 4: angle.k = angle.i; break;
+        case 5: angle.theta0 = NAN; break;
+        case 6: both.k = 5; break;
+        case 7: plane.l = plane.i; break;
+        case 8: torsion.l = 5; break;
+        case 9: pair.j = 5; break;
+        case 10: pair.i = 3; break;
+        case 11: pair.r_star = 0; break;
+        default: break;
+        }
+        bad.bonds = &bond, bad.angles = &angle, bad.stretch_bends = &both;
+        bad.out_of_planes = &plane, bad.torsions = &torsion, bad.pairs = &pair;
+        bad.n_bonds = bad.n_angles = bad.n_stretch_bends = bad.n_out_of_planes = bad.n_torsions = bad.n_pairs = 1;
+        const pl_code code = ch_relaxer_make(&relaxer, &bad, ch_kernels_choose(), mem, &err);
+        const char *const says = "a force field term names an atom that is not there, or a length that is not positive";
+        if (k == 0 ? code != PL_OK : code != PL_EINPUT || strcmp(err.text, says) != 0)
+            fail_msg("case %d: %s", k, err.text);
+    }
+}
+
 static void random_graphs_are_typed_or_refused(void **state)
 {
     pl_arena *scratch = pl_arena_new(1 << 16);
@@ -249,7 +302,8 @@ static void a_missing_table_is_named(void **state)
     for (int k = 0; k < N_FILES; k++) {
         const char *path = pl_sprintf(mem, "%s/%s", dir, files[k]);
         assert_int_equal(unlink(path), 0);
-        must_fail(dir, PL_ECONFIG, "", files[k]);
+        must_fail(dir, PL_ECONFIG, "",
+                  pl_sprintf(mem, "%s is not there: it is a table of the force field and comes with Open Babel; set", path));
         assert_int_equal(symlink(pl_sprintf(mem, "%s/%s", suite_tables(), files[k]), path), 0);
     }
     folder_remove(dir);
@@ -298,6 +352,8 @@ int main(void)
         cmocka_unit_test(simple_hydrides_have_their_types),
         cmocka_unit_test(a_group_is_typed_alike_wherever_its_atoms_stand),
         cmocka_unit_test(a_sulfonamide_may_have_its_charge_on_oxygen),
+        cmocka_unit_test(a_molecule_of_too_many_atoms_is_refused),
+        cmocka_unit_test(terms_of_another_molecule_are_refused),
         cmocka_unit_test(random_graphs_are_typed_or_refused),
         cmocka_unit_test(minimising_ends_at_a_minimum_or_says_that_it_does_not),
         cmocka_unit_test(a_missing_table_is_named),

@@ -301,9 +301,14 @@ static void what_cannot_be_built_is_refused_with_a_reason(void **state)
     sdf_mol parts = all[0];
 
     (void)state;
-    assert_refused(&empty, &none, &usual, PL_EINPUT, "no atoms");
+    assert_refused(&empty, &none, &usual, PL_EINPUT, "the molecule has no atoms");
     parts.mol.n_bonds--;
-    assert_refused(&parts, &none, &usual, PL_EINPUT, "several parts");
+    assert_refused(&parts, &none, &usual, PL_EINPUT, "the molecule has several parts; structures are built of one");
+    parts = all[0];
+    parts.terms.n_bonds = 0;
+    assert_refused(&parts, &none, &usual, PL_EINPUT, "the force field's bonds and angles are not those of the molecule");
+    parts.terms = all[1].terms;
+    assert_refused(&parts, &none, &usual, PL_EINPUT, "the force field's bonds and angles are not those of the molecule");
 }
 
 /* Bicyclobutane with one bond of a nanometre. */
