@@ -192,13 +192,10 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
     Geometry g;
     if (mol.NumHvyAtoms() > 0)
         mol.DeleteHydrogens();
-    mol.SetDimension(0);
     restart_chance(hash_text(smiles) ^ o.seed);
     if (how.shuffled ? !build_shuffled(builder, mol, hash_text(smiles) ^ o.seed) : !builder.Build(mol, false))
         fail(CH_CONFORMER, "no 3D structure could be built: " + library_said());
-    mol.SetDimension(3);
     mol.AddHydrogens(false, false);
-    mol.SetDimension(3);
     if (how.turned)
         turn_all(mol, hash_text(smiles) ^ o.seed);
     mol_shake(mol, hash_text(smiles) ^ o.seed);

@@ -106,40 +106,68 @@ static void check_property(const std::string &s)
         sgroup_check(word[i]);
 }
 
-// "CH3", "H2N+" or "C2" of an atom of the element says what is drawn.
-static bool is_own_name(const std::string &alias, const std::string &element)
+// ---- other names of atoms: a line "A  nnn" with the atom, and the next with its name
+
+struct Alias {
+    long atom;
+    std::string name, element;
+};
+
+// As the PDB calls atoms: "CA" or "O1P", "CL" of chlorine.
+static bool begins_with_element(const Alias &a)
 {
-    const size_t at = alias.find(element);
-    if (element.empty() || at == std::string::npos)
+    if (a.name.size() < a.element.size())
         return false;
-    const std::string rest = alias.substr(0, at) + alias.substr(at + element.size());
+    return std::equal(a.element.begin(), a.element.end(), a.name.begin(),
+                      [](unsigned char x, unsigned char y) { return std::toupper(x) == std::toupper(y); });
+}
+
+// "CH3", "H2N+" or "C2" of an atom of the element says what is drawn, and so does "ZN" of zinc.
+static bool is_drawn(const Alias &a)
+{
+    const size_t at = begins_with_element(a) ? 0 : a.name.find(a.element);
+    if (at == std::string::npos)
+        return false;
+    const std::string rest = a.name.substr(0, at) + a.name.substr(at + a.element.size());
     return rest.find_first_not_of("H0123456789+-.:' ") == std::string::npos;
 }
 
-// A line "A  nnn" with the atom, and the next with another name of it: "Boc" or "R1" is not the carbon that it stands at. Open Babel
-// expands those that it knows where the atom is no element, and the others fail there.
-static void check_alias(const std::string &line, const std::string &name, const std::vector<std::string> &elements)
+// "Boc" or "R1" is not the carbon that it stands at. Where the atom is no element, Open Babel expands the groups that it knows, and the
+// others fail. Where all heavy atoms have a name, these are names of atoms: RDKit writes those of the PDB so.
+static void check_aliases(const std::vector<Alias> &aliases, const std::vector<std::string> &elements)
 {
-    const long atom = std::atol(columns(line, 3, 3).c_str());
-    const std::string alias = trimmed(name);
-    if (atom < 1 || atom > static_cast<long>(elements.size()) || alias.empty())
+    const size_t few = 4, hydrogens = static_cast<size_t>(std::count(elements.begin(), elements.end(), "H"));
+    const bool named = aliases.size() > few && aliases.size() >= elements.size() - hydrogens;
+    for (const Alias &a : aliases)
+        if (!is_drawn(a) && !(named && begins_with_element(a)))
+            fail(CH_PARSE, "atom " + number(a.atom) + " of a molfile is " + a.element + ", and a line A calls it '" +
+                               a.name.substr(0, 40) + "': draw the atoms of the group, or remove the line");
+}
+
+// Of an atom that is an element.
+static void add_alias(std::vector<Alias> &aliases, const std::string &line, const std::string &name,
+                      const std::vector<std::string> &elements)
+{
+    const size_t atom = static_cast<size_t>(std::max(0L, std::atol(columns(line, 3, 3).c_str())));
+    if (atom < 1 || atom > elements.size() || trimmed(name).empty())
         return;
-    const std::string &element = elements[static_cast<size_t>(atom) - 1];
-    if (OpenBabel::OBElements::GetAtomicNum(element.c_str()) > 0 && !is_own_name(alias, element))
-        fail(CH_PARSE, "atom " + number(atom) + " of a molfile is " + element + ", and a line A calls it '" + alias.substr(0, 40) +
-                           "': draw the atoms of the group, or remove the line");
+    const std::string &element = elements[atom - 1];
+    if (OpenBabel::OBElements::GetAtomicNum(element.c_str()) > 0)
+        aliases.push_back({ static_cast<long>(atom), trimmed(name), element });
 }
 
 // Lines of charges or radicals replace the codes of all atoms.
 static void check_properties(std::istream &in, long radical, const std::vector<std::string> &elements)
 {
+    std::vector<Alias> aliases;
     for (std::string s, name; std::getline(in, s) && s.compare(0, 6, "M  END") != 0 && s.compare(0, 1, ">") != 0;) {
         check_property(s);
         if (s.compare(0, 3, "A  ") == 0 && std::getline(in, name))
-            check_alias(s, name, elements);
+            add_alias(aliases, s, name, elements);
         if (s.compare(0, 6, "M  CHG") == 0 || s.compare(0, 6, "M  RAD") == 0)
             radical = 0;
     }
+    check_aliases(aliases, elements);
     if (radical > 0)
         fail(CH_PARSE, "atom " + number(radical) + " of a molfile has the charge code 4, a radical: write a line M  RAD");
 }

@@ -155,6 +155,38 @@ static void molfiles_without_numbers_or_with_queries_fail(void **state)
     " C 1.4 0 0 0\nM  V30 END ATOM\nM  V30 BEGIN BOND\nM  V30 1 1 1 2\nM  V30 END BOND\n" block "M  V30 END CTAB\nM  END\n"
 #define COUNTS "  2  1  0  0  0  0  0  0  0  0999"
 
+/* As RDKit writes the atom names of the PDB: every heavy atom has one. Of one in five that has one it may be a group. */
+static void names_of_all_atoms_are_no_groups(void **state)
+{
+    static const struct {
+        const char *name[5], *says;
+    } cases[] = {
+        { { "CA", "C", "OXT", "CL", "N'A" }, NULL },
+        { { "CA", "CF3", "O1P", "Cl", "N" }, NULL },
+        { { "CA", "C", "OXT", "CL", "Boc" }, "atom 5 of a molfile is N, and a line A calls it 'Boc'" },
+        { { "CA", "C", "C1", "CL", "N" }, "atom 3 of a molfile is O, and a line A calls it 'C1'" },
+        { { "", "", "OH", "CL", "" }, NULL },
+        { { "", "CF3", "", "", "" }, "atom 2 of a molfile is C, and a line A calls it 'CF3'" },
+        { { "CA", "C", "OXT", "CL", "" }, "atom 1 of a molfile is C, and a line A calls it 'CA'" },
+    };
+    static const char *const element[5] = { "C", "C", "O", "Cl", "N" };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        pl_text text = { 0 };
+        pl_text_add(&text, "t\n\n\n  5  4  0  0  0  0  0  0  0  0999 V2000\n");
+        for (int i = 0; i < 5; i++)
+            pl_text_addf(&text, "%10.4f%10.4f%10.4f %-3s 0  0\n", 1.4 * i, 0.1 * (i % 2), 0.0, element[i]);
+        pl_text_add(&text, "  1  2  1  0\n  1  3  1  0\n  1  4  1  0\n  2  5  1  0\n");
+        for (int i = 0; i < 5; i++)
+            if (cases[k].name[i][0] != '\0')
+                pl_text_addf(&text, "A  %3d\n%s\n", i + 1, cases[k].name[i]);
+        pl_text_add(&text, "M  END\n");
+        assert_reads_as(pl_text_str(&text), "sdf", cases[k].says == NULL ? "NCC(Cl)O" : NULL, cases[k].says);
+        pl_text_free(&text);
+    }
+}
+
 /* Polymers, queries, parts, and lines that are not in their columns: the library reads another molecule. */
 static void molfiles_of_no_molecule_fail(void **state)
 {
@@ -305,10 +337,16 @@ static void a_file_without_molecules_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_keep_all_digits),        cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
-        cmocka_unit_test(molfiles_of_no_molecule_fail), cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
-        cmocka_unit_test(qm9bin_keeps_all_digits),      cmocka_unit_test(a_file_without_molecules_is_told),
-        cmocka_unit_test(a_listed_file_has_limits),     cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
+        cmocka_unit_test(texts_keep_all_digits),
+        cmocka_unit_test(counts_of_v3000_are_those_of_its_lines),
+        cmocka_unit_test(names_of_all_atoms_are_no_groups),
+        cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
+        cmocka_unit_test(molfiles_of_no_molecule_fail),
+        cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
+        cmocka_unit_test(qm9bin_keeps_all_digits),
+        cmocka_unit_test(a_file_without_molecules_is_told),
+        cmocka_unit_test(a_listed_file_has_limits),
+        cmocka_unit_test(cml_without_line_ends_is_read_as_a_whole),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
