@@ -489,12 +489,11 @@ void cpu_limit(double seconds)
     setitimer(ITIMER_PROF, &t, nullptr); // its signal ends this process; nothing can block that
 }
 
-// Throws nothing. false: the answer is valid, but the worker should be replaced.
-static bool answer(const std::string &request, Out &reply)
+// Throws nothing. After CH_MEMORY and CH_INTERNAL the client replaces this process: its state may be corrupt.
+static void answer(const std::string &request, Out &reply)
 {
     Failure why = { CH_OK, "", 0 };
     Out body;
-    bool healthy = true;
     try {
         In in(request);
         uint32_t op = in.get<uint32_t>();
@@ -507,13 +506,10 @@ static bool answer(const std::string &request, Out &reply)
         why = f;
     } catch (const std::bad_alloc &) {
         why = { CH_MEMORY, "more memory than allowed", 0 };
-        healthy = false;
     } catch (const std::exception &e) {
         why = { CH_INTERNAL, std::string("exception: ") + e.what(), 0 };
-        healthy = false;
     } catch (...) {
         why = { CH_INTERNAL, "unknown exception", 0 };
-        healthy = false;
     }
     cpu_limit(0);
     reply.put<uint32_t>(why.status);
@@ -521,7 +517,6 @@ static bool answer(const std::string &request, Out &reply)
     reply.put<double>(cpu_now());
     reply.str(why.text);
     reply.s += body.s;
-    return healthy;
 }
 
 static bool start_library()
@@ -544,7 +539,7 @@ int main(int argc, char **argv)
     const rlimit no_core = { 0, 0 };
     const rlim_t bytes = argc > 1 ? strtoull(argv[1], nullptr, 10) : 0;
     const rlimit memory = { bytes, bytes };
-    bool healthy;
+    bool written;
 
     close_others();
     setrlimit(RLIMIT_CORE, &no_core);
@@ -563,10 +558,10 @@ int main(int argc, char **argv)
         if (!requests.finish(request))
             break;
         obErrorLog.ClearLog();
-        healthy = answer(request, reply);
+        answer(request, reply);
         framed.put<uint32_t>(static_cast<uint32_t>(reply.s.size()));
         framed.s += reply.s;
-        healthy = write_all(out, framed.s.data(), framed.s.size()) && healthy;
-    } while (healthy && requests.begin());
+        written = write_all(out, framed.s.data(), framed.s.size());
+    } while (written && requests.begin());
     return 0;
 }

@@ -217,6 +217,34 @@ static void killed_workers_leave_no_trace_in_the_results(void **state)
     ch_worker_close(w);
 }
 
+/* A name of 80 MiB in a worker of 256 MiB: the answer says so, and the next record gets a new worker. */
+static void without_memory_a_record_fails_and_the_worker_is_replaced(void **state)
+{
+    enum { LONG = 80 << 20 };
+    const ch_worker_opts opts = { .memory_bytes = 256 << 20 };
+    pl_arena *mem = pl_arena_new(0);
+    char *text = pl_arena_get(mem, 1, LONG);
+    int64_t started, lost;
+    pl_error err = { 0 };
+    ch_prepared p;
+    ch_worker *w;
+    (void)state;
+
+    assert_non_null(text);
+    memset(text, 'n', LONG);
+    memcpy(text, "CCO ", 4);
+    assert_int_equal(ch_worker_open(&w, &opts, NULL), PL_OK);
+    assert_int_equal(ch_worker_prepare(w, text, LONG, "smi", NULL, &p, mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "memory: more memory than allowed");
+    ch_worker_counts(w, &started, NULL, &lost);
+    assert_true(started == 2 && lost == 2); /* it was tried twice */
+    assert_int_equal(ch_worker_prepare(w, "CCO", 3, "smi", NULL, &p, mem, NULL), PL_OK);
+    ch_worker_counts(w, &started, NULL, &lost);
+    assert_true(started == 3 && lost == 2);
+    ch_worker_close(w);
+    pl_arena_free(mem);
+}
+
 static void a_stop_flag_ends_a_request(void **state)
 {
     static const char slow[] = "CC(C)(C)c1cc(cc(c1)C(C)(C)C)C(c1ccccc1)(c1ccccc1)c1ccccc1";
@@ -279,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_order_of_records_does_not_matter),
         cmocka_unit_test(killed_workers_leave_no_trace_in_the_results),
+        cmocka_unit_test(without_memory_a_record_fails_and_the_worker_is_replaced),
         cmocka_unit_test(a_stop_flag_ends_a_request),
         cmocka_unit_test(a_molecule_beyond_its_budget_is_a_timeout_after_two_tries),
         cmocka_unit_test(a_program_that_is_not_the_worker_is_a_wrong_setting),
