@@ -144,6 +144,8 @@ def every_problem_is_told_and_nothing_is_stored():
         for target, refused_too in (("unit: g/L", True), ("unit: g/L, factor: 0.001", False), ("unit: mg/L", False), ("better: high", False)):
             said = p.run("check", "w.yaml", "stages.train.targets=[{name: sol, %s}]" % target, expect=None)[2]
             assert ("the label sol is in mg/L (`molsieve label`), and the target sol in g/L: say how to convert" in said) == refused_too, (target, said)
+        p.run("label", "run", p.put("u.csv", table([(a, 1), (b, 2)], "id,plain")), "-p", "plain", "--new")  # without one
+        assert "is in mg/L" not in p.run("check", "w.yaml", "stages.train.targets=[{name: plain, unit: g/L}]", expect=None)[2]
         p.run("label", "nowhere", "x.csv", expect=6)
 
 

@@ -68,6 +68,7 @@ static void a_smiles_has_those_of_its_atoms(void **state)
         { "C)", -1 },
         { "1CC1", -1 },
         { "C?", -1 },
+        { "CXC", -1 },
         { "C%1", -1 },
     };
 
