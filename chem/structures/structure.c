@@ -289,7 +289,7 @@ pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stere
     if (out->all == NULL || near == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)pool);
     const pl_code code = build_all(&s, out, count, mem, err);
-    if (code == PL_OK && out->n > count)
+    if (out->n > count)
         choose(&s, out, count, near);
     return code;
 }

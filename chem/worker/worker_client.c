@@ -358,9 +358,12 @@ pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *e
     request_begin(w, CH_OP_READS);
     ch_wire_put_str(&w->link.request, format, strlen(format));
     code = exchange(w, &o, err);
-    if (code == PL_OK && o.status == CH_OK)
-        *yes = ch_wire_i32(&o.body) != 0;
-    return code;
+    if (code != PL_OK)
+        return code;
+    if (o.status != CH_OK)
+        return outcome_error(&o, err);
+    *yes = ch_wire_i32(&o.body) != 0;
+    return o.body.ok ? PL_OK : broken_answer(err);
 }
 
 void ch_worker_counts(const ch_worker *w, int64_t *started, int64_t *requests, int64_t *lost)

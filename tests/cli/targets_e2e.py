@@ -315,6 +315,7 @@ def what_leaves_nothing_to_learn_is_refused_or_told():
         write(p, gap=lambda i, r: gap(i, r) if i % 2 else None, mu=lambda i, r: 1.5 if i == train[0] else None)
         said = p.run("check", "w.yaml", expect=2)
         assert "labels: mu has one number in 60 records: there is nothing to learn" in said[1] + said[2], said
+        assert "values of mu are" not in said[1] + said[2], said
         write(p, gap=lambda i, r: gap(i, r) if i % 2 else None, mu=lambda i, r: 1.5 + i if i in (1, 2) else None)
         assert "all 2 targets are in 1 of 60 records, some in 30; nothing is learned from the other 29\n" in p.run("check", "w.yaml")[1]
 
