@@ -335,6 +335,31 @@ static void damage(const char *dir, const char *file)
     must_fail(dir, PL_EDATA, pl_sprintf(mem, "%s:%d", file, line), "this is not a row of the table");
 }
 
+/* The first row of a table of terms twice, and of the tables of types not at all. */
+static void rows_are_there_once(void **state)
+{
+    (void)state;
+    for (int k = 0; k < N_FILES; k++) {
+        const char *dir = folder_of_tables(), *path = pl_sprintf(mem, "%s/%s", dir, files[k]);
+        const bool of_types = k < 4;
+        pl_bytes whole;
+        assert_int_equal(pl_file_read(&whole, path, mem, NULL), PL_OK);
+        const char *row = whole.data;
+        while (*row == '*')
+            row = strchr(row, '\n') + 1;
+        const int before = (int)(row - (const char *)whole.data), n = (int)strcspn(row, "\n") + 1;
+        const char *text =
+            pl_sprintf(mem, "%.*s%.*s%s", before, (const char *)whole.data, of_types ? 0 : n, row, of_types ? row + n : row);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(pl_file_write(path, (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
+        if (!of_types)
+            must_fail(dir, PL_EDATA, files[k], "the table has two rows ");
+        else if (strcmp(files[k], "mmffdef.par") == 0 || strcmp(files[k], "mmffvdw.par") == 0)
+            must_fail(dir, PL_EDATA, "", pl_sprintf(mem, "%s has no row for type 1", path));
+        folder_remove(dir);
+    }
+}
+
 static void a_damaged_table_is_named_with_its_line(void **state)
 {
     (void)state;
@@ -358,6 +383,7 @@ int main(void)
         cmocka_unit_test(minimising_ends_at_a_minimum_or_says_that_it_does_not),
         cmocka_unit_test(a_missing_table_is_named),
         cmocka_unit_test(a_damaged_table_is_named_with_its_line),
+        cmocka_unit_test(rows_are_there_once),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

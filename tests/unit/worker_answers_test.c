@@ -302,6 +302,21 @@ static void an_answer_that_is_cut_short_is_refused(void **state)
     }
 }
 
+static void every_request_to_another_program_says_which(void **state)
+{
+    const ch_worker_opts opts = { .program = "/bin/true" };
+
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        ch_worker *w;
+        pl_error err = { 0 };
+        assert_int_equal(ch_worker_open(&w, &opts, NULL), PL_OK);
+        if (kinds[k].ask(w, &err) != PL_ECONFIG || strncmp(err.text, "/bin/true does not work: ", 25) != 0)
+            fail_msg("%s: %s", kinds[k].name, err.text);
+        ch_worker_close(w);
+    }
+}
+
 static void a_wrong_number_in_an_answer_is_not_followed(void **state)
 {
     static const uint32_t wrong[] = { UINT32_MAX, 1u << 20 };
@@ -326,6 +341,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_that_is_cut_short_is_refused),
+        cmocka_unit_test(every_request_to_another_program_says_which),
         cmocka_unit_test(a_wrong_number_in_an_answer_is_not_followed),
     };
 
