@@ -60,6 +60,7 @@ typedef struct ch_reader_opts {
     bool hash;                /* compute the hash for ch_reader_hash                          */
     struct ch_worker *lister; /* borrowed; NULL: files of such formats are one failed record  */
     const atomic_int *stop;   /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
+    bool smiles_later;        /* csv: the caller looks for the column of SMILES itself, and asks ch_reader_headed */
     bool whole_lines;         /* the last record has a problem if a pipe or a terminal ended within its last line */
 } ch_reader_opts;
 
@@ -98,6 +99,9 @@ const char *const *ch_reader_columns(const ch_reader *r, int *n);
 int ch_reader_smiles(const ch_reader *r); /* csv: the column with SMILES, from 0; -1 for other formats */
 /* csv: the name of the first column, if it is used as SMILES because no column is called "smiles"; else NULL. */
 const char *ch_reader_guessed(const ch_reader *r);
+/* csv: ECONFIG if the column with SMILES has a molecule for a name: then the first row is a molecule, which would be lost. Opening a table
+ * without a column called "smiles" asks this of the first column. ENOMEM. */
+pl_code ch_reader_headed(const ch_reader *r, const char *column, pl_error *err);
 int64_t ch_reader_count(const ch_reader *r); /* records in the file if its header says so (qm9bin), else -1 */
 int64_t ch_reader_atoms(const ch_reader *r); /* the same of atoms, over all records */
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables: a header row, then one molecule per row. Quotes as in RFC 4180. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "chem/molecule/valence.h"
 #include "chem/records/record_parts.h"
 
 enum { QUOTED_LINES_MAX = 100 };
@@ -219,6 +221,36 @@ static pl_code column_asked(int *out, const ch_reader *r, const char *name, cons
     return code;
 }
 
+/* "CCO", "c1ccccc1"; but "S1" has a ring without an end, and "no" and "pos" are words. */
+static bool may_be_molecule(const char *name)
+{
+    int of_ring[10] = { 0 };
+    bool sure = false, whole = true, inside = false;
+
+    for (const char *s = name; *s != '\0'; s++) {
+        inside = *s == '[' || (inside && *s != ']');
+        if (isdigit((unsigned char)*s) && !inside)
+            of_ring[*s - '0']++;
+        sure = sure || isupper((unsigned char)*s) || isdigit((unsigned char)*s);
+    }
+    for (int k = 0; k < 10; k++)
+        whole = whole && of_ring[k] % 2 == 0;
+    return sure && whole;
+}
+
+pl_code ch_reader_headed(const ch_reader *r, const char *column, pl_error *err)
+{
+    int32_t valences = -1;
+    pl_code code = may_be_molecule(column) ? ch_smiles_free_valences(&valences, column, err) : PL_OK;
+
+    if (code == PL_OK && valences >= 0)
+        code = pl_fail(err, PL_ECONFIG,
+                       "%s: the first row has to name the columns, but it has a molecule: the column with SMILES is called "
+                       "\"%.60s\"; put a row such as smiles,name before it",
+                       r->path, column);
+    return code;
+}
+
 pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
 {
     static const char *const smiles[] = { "smiles", "canonical_smiles", "SMILES_string", "mol", "structure" };
@@ -242,6 +274,7 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
              (r->smiles_column = column_with(r, "smiles")) < 0) {
         r->smiles_column = 0;
         r->smiles_guessed = true;
+        code = opts->smiles_later ? PL_OK : ch_reader_headed(r, r->columns[0], err);
     }
     if (code == PL_OK && opts->title_column != NULL)
         code = column_asked(&r->title_column, r, opts->title_column, "title", err);

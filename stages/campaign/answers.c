@@ -273,7 +273,7 @@ static pl_code records_read(table *t, pl_error *err)
 
 static pl_code table_open(table *t, pl_store *s, int64_t n, pl_error *err)
 {
-    const ch_reader_opts opts = { .stop = pl_stop_flag() };
+    const ch_reader_opts opts = { .stop = pl_stop_flag(), .smiles_later = true };
     int n_columns = 0;
     pl_code code = names_of(&t->names, t->x, s, t->row, n, err);
 

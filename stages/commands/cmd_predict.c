@@ -242,8 +242,10 @@ static pl_code smiles_find(predict *c, pl_error *err)
     pl_code code = list != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a table");
 
     (void)ch_reader_columns(c->reader, &n);
-    if (code != PL_OK || ch_reader_guessed(c->reader) == NULL || n < 2 || stat(c->file, &is) != 0 || !S_ISREG(is.st_mode))
+    if (code != PL_OK || ch_reader_guessed(c->reader) == NULL)
         return code;
+    if (n < 2 || stat(c->file, &is) != 0 || !S_ISREG(is.st_mode))
+        return ch_reader_headed(c->reader, ch_reader_guessed(c->reader), err);
     code = st_smiles_column(&name, c->reader, c->lister, err);
     if (code == PL_OK && name == NULL)
         return pl_fail(err, PL_ECONFIG, ST_NO_SMILES, c->file, list);
@@ -268,6 +270,7 @@ static pl_code reader_open(predict *c, pl_error *err)
     c->reading.lister = c->lister;
     c->reading.stop = pl_stop_flag();
     c->reading.whole_lines = true;
+    c->reading.smiles_later = true;
     if (code == PL_OK)
         code = ch_reader_open(&c->reader, c->file, c->input_format, &c->reading, err);
     if (code == PL_OK)

@@ -24,9 +24,12 @@ static bool is_table(const char *format) { return strcmp(format, "csv") == 0 || 
 
 static pl_code reader_open(ch_reader **r, const st_fit_ask *ask, const char *smiles, ch_worker *lister, pl_error *err)
 {
-    const ch_reader_opts opts = {
-        .smiles_column = smiles, .title_column = ask->title, .title_from = ask->title, .lister = lister, .stop = pl_stop_flag()
-    };
+    const ch_reader_opts opts = { .smiles_column = smiles,
+                                  .title_column = ask->title,
+                                  .title_from = ask->title,
+                                  .lister = lister,
+                                  .stop = pl_stop_flag(),
+                                  .smiles_later = true };
 
     return ch_reader_open(r, ask->path, ask->format, &opts, err);
 }

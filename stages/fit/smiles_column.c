@@ -63,5 +63,5 @@ pl_code st_smiles_column(const char **out, ch_reader *r, ch_worker *w, pl_error 
     for (int k = 1; k < n && k < COLUMNS_MAX; k++)
         best = weight[k] > weight[best] ? k : best;
     *out = n > 0 && weight[best] > 0 ? column[best] : NULL;
-    return code;
+    return code == PL_OK && *out != NULL ? ch_reader_headed(r, *out, err) : code;
 }

@@ -9,7 +9,7 @@
 #define ST_NO_SMILES "%s: no column has SMILES; there are: %.300s; --smiles-column names one"
 
 /* Of the first rows of a table: the column of which most values are molecules, the largest ones; borrowed from r. NULL: there is none.
- * r is read: open it again. */
+ * ECONFIG: it has a molecule for a name (ch_reader_headed). r is read: open it again. */
 pl_code st_smiles_column(const char **out, ch_reader *r, ch_worker *w, pl_error *err);
 
 #endif

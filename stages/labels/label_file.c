@@ -494,7 +494,7 @@ static pl_code open_all(reading *x, pl_error *err)
 
 pl_code st_label_file_read(st_label_file *out, const st_label_ask *ask, pl_store *s, pl_arena *mem, pl_error *err)
 {
-    const ch_reader_opts opts = { .stop = pl_stop_flag() };
+    const ch_reader_opts opts = { .stop = pl_stop_flag(), .smiles_later = true };
     reading x = { .out = out, .ask = ask, .store = s, .mem = mem };
     ch_reader *r = NULL;
     pl_code code;

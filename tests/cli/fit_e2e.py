@@ -128,6 +128,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
         p.put("beside.csv", table([("%s,%s" % (s, "=>"[k % 5 == 4]), y) for k, (s, y) in enumerate(good)], "id,smiles,relation,pIC50"))
         p.put("units.csv", table([("%s,%s" % (s, "nM" if k else "uM"), y) for k, (s, y) in enumerate(good)], "id,smiles,Standard Units,Standard Value"))
         p.put("kinds.csv", table([("%s,%s" % (s, "IC50" if k else "Ki"), y) for k, (s, y) in enumerate(good)], "id,smiles,Standard Type,Standard Value"))
+        p.put("headless.csv", "CCO,1\nCCC,2\n")
         p.put("same.csv", table([(s, 1) for s, _ in good], "id,smiles,pIC50"))
         p.put("few.csv", table(good[:19], "id,smiles,pIC50"))
         p.put("enough.csv", table([(s, 1) for s, _ in good[:20]], "id,smiles,pIC50"))
@@ -144,6 +145,7 @@ def what_cannot_be_learned_is_refused_before_any_work():
                  (2, ("units.csv", "-t", "Standard Value", "--unit", "nM"), "numbers of two units"),
                  (2, ("kinds.csv", "-t", "Standard Value"), "kinds.csv:3: Standard Type is 'IC50', and 'Ki' in line 2: two kinds of measurement"),
                  (2, ("commas.csv", "-t", "pIC50"), "write numbers, or 0 and 1"), (2, ("limits.csv", "-t", "pIC50"), "write numbers, or 0 and 1"),
+                 (2, ("headless.csv", "-t", "1"), "headless.csv: the first row has to name the columns, but it has a molecule"),
                  (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
                  (2, ("few.csv", "-t", "pIC50"), "only 19 of 19 records"), (2, ("enough.csv", "-t", "pIC50"), "nothing to learn"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),
                  (2, ("empty.csv", "-t", "pIC50"), "no records"), (2, ("head.csv", "-t", "pIC50"), "no records"),

@@ -137,10 +137,14 @@ def results_that_were_changed_are_told_with_the_reason():
         p.put("bad.smi", "C( a\nC1 b\nC( c\n")
         p.put("x.smi", "CC ethane\n[Xe] noble\n")
         p.put("table.csv", "CCO,1\nCCC,2\nCCN,3\n")
+        p.put("what.csv", "what,n\nCCC,2\nCCN,3\n")
         p.workflow(["lib.csv"], LABELS, name="l.yaml", workdir="labels")
         p.workflow(["bad.smi"], KEPT, name="b.yaml", workdir="bad", extra="limits: {failures: {max_fraction: 1}}\n")
         p.workflow(["table.csv"], KEPT, name="t.yaml", workdir="table")
         told(t, """the table has no names of columns; run t.yaml -q
+the table has no names of columns; predict esol table.csv
+the table has no names of columns; conformers table.csv
+no column is called smiles; run t.yaml -q workdir=what 'inputs=[{path: what.csv}]'
 the library has labels; run l.yaml -q
 a label is added; label labels l.csv -p logS --unit mol --replace
 the library has another unit than the added label; run l.yaml -q stages.prepare.properties.logS.unit=cm

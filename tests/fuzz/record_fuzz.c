@@ -70,8 +70,9 @@ static void read_everything(const char *path, const char *format, size_t n)
     pl_error err = { 0 };
     pl_code code = ch_reader_open(&r, path, format, &opts, &err);
 
-    if (code == PL_ECONFIG && strstr(err.text, "the first row, which names the columns, is longer than") != NULL) {
-        pl_arena_free(mem); /* a table's first row above the limit cannot be skipped */
+    if (code == PL_ECONFIG && (strstr(err.text, "the first row, which names the columns, is longer than") != NULL ||
+                               strstr(err.text, "the first row has to name the columns") != NULL)) {
+        pl_arena_free(mem); /* what the columns are is not known */
         return;
     }
     assert_int_equal(code, PL_OK);

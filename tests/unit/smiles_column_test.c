@@ -41,7 +41,7 @@ static int end(void **state)
 static const char *found(const char *table)
 {
     char *path = pl_sprintf(mem, "%s/t.csv", dir);
-    const ch_reader_opts opts = { 0 };
+    const ch_reader_opts opts = { .smiles_later = true };
     const char *name = "?", *kept;
     ch_reader *r;
     pl_error err = { 0 };
@@ -81,6 +81,41 @@ static void the_column_with_molecules_in_most_rows_is_found(void **state)
 }
 
 /* Rows behind the 40th may differ, and columns behind the 64th may have anything. */
+/* Their first rows are molecules, which would be lost. Words and numbers are none. */
+static void a_table_without_names_is_refused(void **state)
+{
+    static const struct {
+        const char *table, *says; /* NULL: it is opened, by the first column */
+    } cases[] = {
+        { "CCO\nCCC\n", "is called \"CCO\"; put a row" },
+        { "c1ccccc1,1\nCCC,2\n", "is called \"c1ccccc1\"" },
+        { "C[N+](C)(C)C,1\nCCC,2\n", "is called \"C[N+](C)(C)C\"" },
+        { "pos,1\nCCC,2\n", NULL },
+        { "S1,1\nCCC,2\n", NULL },
+        { "ID,1\nCCC,2\n", NULL },
+        { "CCO,smiles\nCCC,C\n", NULL },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char *path = pl_sprintf(mem, "%s/t.csv", dir);
+        pl_error err = { 0 };
+        ch_reader *r = NULL;
+        assert_int_equal(pl_file_write(path, (pl_bytes){ cases[k].table, strlen(cases[k].table) }, &err), PL_OK);
+        const pl_code code = ch_reader_open(&r, path, NULL, NULL, &err);
+        if (code != (cases[k].says == NULL ? PL_OK : PL_ECONFIG) || (code != PL_OK && strstr(err.text, cases[k].says) == NULL))
+            fail_msg("%s: %s", cases[k].table, err.text);
+        ch_reader_close(r);
+        if (code == PL_OK)
+            continue;
+        const char *name;
+        const ch_reader_opts opts = { .smiles_later = true };
+        assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+        assert_int_equal(st_smiles_column(&name, r, worker, &err), PL_ECONFIG);
+        ch_reader_close(r);
+    }
+}
+
 static void so_many_rows_and_columns_are_looked_at(void **state)
 {
     pl_text t = { 0 };
@@ -113,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_column_with_molecules_in_most_rows_is_found),
+        cmocka_unit_test(a_table_without_names_is_refused),
         cmocka_unit_test(so_many_rows_and_columns_are_looked_at),
     };
 

@@ -231,7 +231,7 @@ static void answers_check(const checking *x, const char *label)
 
     if (x->c->answers.table == NULL)
         return;
-    code = ch_reader_open(&r, x->c->answers.table, NULL, &(ch_reader_opts){ 0 }, &err);
+    code = ch_reader_open(&r, x->c->answers.table, NULL, &(ch_reader_opts){ .smiles_later = true }, &err);
     if (code == PL_OK) {
         const char *const *columns = ch_reader_columns(r, &n);
         if (n > 0)
