@@ -35,7 +35,8 @@ static bool cut(char key[KEY], const char *ending)
 static bool is_relation(char stem[KEY], const char *name)
 {
     key_of(stem, name);
-    return cut(stem, "relation") || cut(stem, "qualifier");
+    return cut(stem, "relation") || cut(stem, "relationship") || cut(stem, "qualifier") || cut(stem, "operator") ||
+           cut(stem, "modifier") || cut(stem, "comparator");
 }
 
 static bool belongs(const char *stem, const char *name)
@@ -97,6 +98,15 @@ pl_code ch_record_measured(ch_field **out, int *n_out, const ch_reader *r, const
     return code;
 }
 
+/* "<", ">=" and the like, whatever the field is called. */
+static bool is_sign_alone(const ch_field *f)
+{
+    size_t n;
+    const char *text = relation_text(&n, f->text);
+
+    return !f->is_number && is_sign(text, n) && (n <= 2 ? strspn(text, "<>=~") >= n : n == 3 && (unsigned char)text[0] == 0xe2);
+}
+
 const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_field *label)
 {
     const ch_field *found = NULL;
@@ -105,12 +115,11 @@ const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_fiel
     for (int i = 0; i < n && label != NULL; i++) {
         size_t len;
         const char *text;
-        if (!is_relation(stem, fields[i].name))
-            continue;
-        if (belongs(stem, label->name))
+        const bool named = is_relation(stem, fields[i].name);
+        if (named && belongs(stem, label->name))
             return NULL;
         text = relation_text(&len, fields[i].text);
-        if (found == NULL && is_sign(text, len))
+        if (found == NULL && &fields[i] != label && (named ? is_sign(text, len) : is_sign_alone(&fields[i])))
             found = &fields[i];
     }
     return found;
@@ -131,7 +140,7 @@ void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, cons
 static bool is_units(char stem[KEY], const char *name)
 {
     key_of(stem, name);
-    return cut(stem, "units") || cut(stem, "unit");
+    return cut(stem, "units") || cut(stem, "unit") || cut(stem, "uom") || cut(stem, "unitofmeasure");
 }
 
 /* What a field of kinds has. */
@@ -144,7 +153,8 @@ static bool is_type(char stem[KEY], const char *name)
 /* Of ChEMBL and others, for the value of a row. */
 static bool is_of_any(const char *stem)
 {
-    static const char *const all[] = { "", "standard", "published", "activity", "result", "assay" };
+    static const char *const all[] = { "",      "standard", "published",   "activity",      "result",
+                                       "assay", "value",    "measurement", "concentration", "data" };
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (strcmp(stem, all[k]) == 0)
@@ -199,14 +209,77 @@ void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given)
     unit[to] = '\0';
 }
 
+/* Concentrations: one name for each. NULL: it is none of them. */
+static const char *concentration(const char *text)
+{
+    static const char *const all[][2] = {
+        { "M", "M" },       { "mol/L", "M" },    { "mM", "mM" },        { "mmol/L", "mM" },  { "uM", "uM" },     { "umol/L", "uM" },
+        { "nM", "nM" },     { "nmol/L", "nM" },  { "pM", "pM" },        { "pmol/L", "pM" },  { "g/L", "g/L" },   { "mg/mL", "g/L" },
+        { "mg/L", "mg/L" }, { "ug/mL", "mg/L" }, { "ug.mL-1", "mg/L" }, { "ng/mL", "ug/L" }, { "ug/L", "ug/L" },
+    };
+    char unit[CH_UNIT_BYTES];
+
+    ch_unit_plain(unit, text);
+    for (char *s = strchr(unit, '/'); s != NULL && *s != '\0'; s++) /* "mg/ml" */
+        *s = (char)(*s == 'l' ? 'L' : *s);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (strcmp(unit, all[k][0]) == 0)
+            return all[k][1];
+    return NULL;
+}
+
+bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name)
+{
+    const char *open = strpbrk(name, "([");
+    const char *end = open != NULL ? strpbrk(open, ")]") : NULL, *last = strrchr(name, '_');
+    const size_t n = end != NULL ? (size_t)(end - open - 1) : CH_UNIT_BYTES;
+
+    last = last != NULL ? last : strrchr(name, ' ');
+    unit[0] = '\0';
+    if (open != NULL && open != name && n < CH_UNIT_BYTES) {
+        memcpy(unit, open + 1, n);
+        unit[n] = '\0';
+    } else if (open == NULL && last != NULL && last != name && last[1] != '\0' && strlen(last) < CH_UNIT_BYTES) {
+        (void)snprintf(unit, CH_UNIT_BYTES, "%s", last + 1);
+    }
+    if (concentration(unit) == NULL || (open == NULL && strlen(unit) < 2))
+        unit[0] = '\0';
+    return unit[0] != '\0';
+}
+
+static bool is_units_of_other(const char *name, const ch_field *fields, int n)
+{
+    char stem[KEY];
+
+    return is_units(stem, name) && belongs_to_some(stem, fields, n);
+}
+
 const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label)
 {
     const ch_field *f = beside(fields, n, label, is_units, is_of_any);
 
+    if (f == NULL && label != NULL && ch_unit_in_name(unit, label->name))
+        return label;
+    for (int i = 0; i < n && f == NULL && label != NULL; i++)
+        if (&fields[i] != label && !fields[i].is_number && concentration(fields[i].text) != NULL &&
+            !is_units_of_other(fields[i].name, fields, n))
+            f = &fields[i];
     unit[0] = '\0';
     if (f != NULL)
         ch_unit_plain(unit, f->text);
     return f;
+}
+
+bool ch_unit_differs(const char *unit, const char *wanted, const char *by, const char *label)
+{
+    char want[CH_UNIT_BYTES], stem[KEY];
+    const bool named = strcmp(by, label) != 0 && is_units(stem, by);
+    const char *a = concentration(unit), *b = concentration(wanted);
+
+    ch_unit_plain(want, wanted);
+    if (unit[0] == '\0' || want[0] == '\0' || strcmp(unit, want) == 0)
+        return false;
+    return named || (a != NULL && b != NULL && strcmp(a, b) != 0);
 }
 
 /* Adds the text of field f; same: it is what the first row says. Returns whether it differs. */
@@ -227,10 +300,14 @@ static bool said_add(ch_said *s, const ch_field *f, const char *text, bool same,
 
 static bool unit_add(ch_said *s, const ch_field *fields, int n, const ch_field *label, int64_t line)
 {
-    char unit[CH_UNIT_BYTES];
+    char unit[CH_UNIT_BYTES], own[CH_UNIT_BYTES];
     const ch_field *f = ch_unit_of(unit, fields, n, label);
 
-    return f != NULL && unit[0] != '\0' && said_add(s, f, unit, strcmp(unit, s->first) == 0, line);
+    if (f == NULL || unit[0] == '\0')
+        return false;
+    if (f != label && ch_unit_in_name(own, label->name) && ch_unit_differs(unit, own, label->name, label->name))
+        (void)said_add(s, label, own, strcmp(own, s->first) == 0, line);
+    return said_add(s, f, unit, strcmp(unit, s->first) == 0, line);
 }
 
 static bool is_kind(const char *text)
@@ -301,17 +378,16 @@ static void several_say(char out[CH_RELATION_BYTES], const ch_said *s, const cha
 const ch_said *ch_units_say(char out[CH_RELATION_BYTES], const ch_units *u, const char *label, const char *wanted)
 {
     const ch_said *s = &u->unit;
-    char want[CH_UNIT_BYTES];
 
-    ch_unit_plain(want, wanted);
     if (s->other[0] != '\0') {
         several_say(out, s, label, "numbers of two units",
                     "convert them, or remove the column of units if it does not belong to them");
         return s;
     }
-    if (want[0] != '\0' && s->first[0] != '\0' && strcmp(want, s->first) != 0) {
-        (void)snprintf(out, CH_RELATION_BYTES, "%lld: %s is '%s', and %.60s is said to be in %.60s", (long long)s->line, s->name,
-                       s->first, label, wanted);
+    if (ch_unit_differs(s->first, wanted, s->name, label)) {
+        const char *is = strcmp(s->name, label) == 0 ? "has by its name the unit" : "is";
+        (void)snprintf(out, CH_RELATION_BYTES, "%lld: %s %s '%s', and %.60s is said to be in %.60s", (long long)s->line, s->name,
+                       is, s->first, label, wanted);
         return s;
     }
     s = &u->type;

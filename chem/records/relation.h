@@ -30,6 +30,11 @@ enum { CH_UNIT_BYTES = 64 };
 /* The field that says, or may say, in which unit `label` is, with the unit as it is compared: without quotes and blanks, "um" for the
  * Greek letter before M. NULL: there is none, or it is empty, a number or longer; or label is NULL. */
 const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label);
+/* A concentration in brackets in a name, or behind its last _ or blank: "uM" of "IC50 (uM)" and "IC50_uM". false: "". */
+bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name);
+/* Whether a unit that ch_unit_of gave by the field `by` contradicts `wanted`. If the field is no field of units by its name, or is the
+ * label itself, only two concentrations contradict each other. "" contradicts nothing. */
+bool ch_unit_differs(const char *unit, const char *wanted, const char *by, const char *label);
 /* The same of a unit that someone gave. */
 void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given);
 

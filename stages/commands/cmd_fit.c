@@ -170,6 +170,10 @@ static pl_code table_read(fit *f, const char *task, pl_error *err)
                        f->table.low, f->table.high);
     if (f->recipe.classes && f->recipe.unit != NULL)
         return pl_fail(err, PL_ECONFIG, "--unit %s: %s is a class, which has none", f->recipe.unit, f->table.target);
+    if (f->recipe.unit != NULL || f->recipe.classes)
+        f->table.unit = NULL;
+    else
+        f->recipe.unit = f->table.unit;
     return PL_OK;
 }
 

@@ -226,6 +226,18 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
                    what);
 }
 
+/* "pIC50", "logS": the unit beside it is that of what the logarithm was taken of. */
+static bool is_logarithm(const char *name)
+{
+    return (name[0] == 'p' && isupper((unsigned char)name[1])) || strcasestr(name, "log") != NULL;
+}
+
+static void unit_take(st_fit_table *t)
+{
+    if (!st_fit_is_class(t) && t->units.unit.first[0] != '\0' && !is_logarithm(t->target))
+        t->unit = t->units.unit.first;
+}
+
 static pl_code table_judge(const st_fit_table *t, const st_fit_ask *ask, const names *all, pl_error *err)
 {
     char what[CH_RELATION_BYTES];
@@ -312,5 +324,7 @@ pl_code st_fit_table_read(st_fit_table *out, const st_fit_ask *ask, pl_arena *me
     if (code == PL_OK)
         code = table_read(out, ask, w, mem, err);
     ch_worker_close(w);
+    if (code == PL_OK)
+        unit_take(out);
     return code;
 }

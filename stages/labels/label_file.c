@@ -266,13 +266,12 @@ static bool unit_is_right(reading *x, const ch_field *field, int n, int64_t line
 {
     const ch_field *value = ch_field_find(field, n, x->out->column);
     const char *want = x->ask->unit != NULL ? x->ask->unit : x->out->unit;
-    char unit[CH_UNIT_BYTES], wanted[CH_UNIT_BYTES], what[CH_RELATION_BYTES];
+    char unit[CH_UNIT_BYTES], what[CH_RELATION_BYTES];
     const ch_field *f = ch_unit_of(unit, field, n, value);
     const bool differs = !x->out->is_class && ch_units_add(&x->units, field, n, value, line);
 
-    ch_unit_plain(wanted, want);
-    if (!x->out->is_class && f != NULL && unit[0] != '\0' && wanted[0] != '\0' && strcmp(unit, wanted) != 0)
-        problem(x, line, "the unit is '%.*s', and %s is in %s%s", SHOWN, f->text, x->out->property, want,
+    if (!x->out->is_class && f != NULL && ch_unit_differs(unit, want, f->name, x->out->column))
+        problem(x, line, "the unit is '%.*s', and %s is in %s%s", SHOWN, f == value ? unit : f->text, x->out->property, want,
                 x->ask->factor != 0 ? " by --unit" : "; convert it, or give --unit and --factor for a file of one unit");
     else if (differs && ch_units_say(what, &x->units, x->out->column, "") != NULL)
         problem(x, line, "%s", strchr(what, ' ') + 1);

@@ -141,14 +141,11 @@ static const ch_field *field_of(const st_asked *a, const char *name)
 /* Why the value of column k of a record is not what the models read; NULL: it is. In a->mem. */
 static const char *unit_differs(const st_given *g, int k, const ch_field *f, const st_asked *a)
 {
-    char unit[CH_UNIT_BYTES], want[CH_UNIT_BYTES];
+    char unit[CH_UNIT_BYTES];
     const ch_field *beside = ch_unit_of(unit, a->field, a->n_fields, f);
     const char *why;
 
-    if (beside == NULL || g->unit[k] == NULL || unit[0] == '\0')
-        return NULL;
-    ch_unit_plain(want, g->unit[k]);
-    if (strcmp(unit, want) == 0)
+    if (beside == NULL || g->unit[k] == NULL || !ch_unit_differs(unit, g->unit[k], beside->name, f->name))
         return NULL;
     why = pl_sprintf(a->mem, "column %s: %.60s is '%s', and the model reads it in %.60s", f->name, beside->name, unit, g->unit[k]);
     return why != NULL ? why : "a column is in another unit than the model reads";

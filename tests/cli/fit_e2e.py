@@ -129,6 +129,9 @@ def what_cannot_be_learned_is_refused_before_any_work():
         p.put("units.csv", table([("%s,%s" % (s, "nM" if k else "uM"), y) for k, (s, y) in enumerate(good)], "id,smiles,Standard Units,Standard Value"))
         p.put("kinds.csv", table([("%s,%s" % (s, "IC50" if k else "Ki"), y) for k, (s, y) in enumerate(good)], "id,smiles,Standard Type,Standard Value"))
         p.put("headless.csv", "CCO,1\nCCC,2\n")
+        p.put("operator.csv", table([("%s,%s" % (s, "=>"[k % 5 == 4]), y) for k, (s, y) in enumerate(good)], "id,smiles,Operator,pIC50"))
+        p.put("uom.csv", table([("%s,%s" % (s, "uM" if k % 2 else "nM"), y) for k, (s, y) in enumerate(good)], "id,smiles,UoM,IC50"))
+        p.put("named.csv", table(good, "id,smiles,IC50 (nM)"))
         p.put("same.csv", table([(s, 1) for s, _ in good], "id,smiles,pIC50"))
         p.put("few.csv", table(good[:19], "id,smiles,pIC50"))
         p.put("enough.csv", table([(s, 1) for s, _ in good[:20]], "id,smiles,pIC50"))
@@ -145,6 +148,9 @@ def what_cannot_be_learned_is_refused_before_any_work():
                  (2, ("units.csv", "-t", "Standard Value", "--unit", "nM"), "numbers of two units"),
                  (2, ("kinds.csv", "-t", "Standard Value"), "kinds.csv:3: Standard Type is 'IC50', and 'Ki' in line 2: two kinds of measurement"),
                  (2, ("commas.csv", "-t", "pIC50"), "write numbers, or 0 and 1"), (2, ("limits.csv", "-t", "pIC50"), "write numbers, or 0 and 1"),
+                 (2, ("operator.csv", "-t", "pIC50"), "operator.csv:6: Operator is '>' beside a number in pIC50: a limit is no"),
+                 (2, ("uom.csv", "-t", "IC50"), "uom.csv:3: UoM is 'uM', and 'nM' in line 2: numbers of two units"),
+                 (2, ("named.csv", "-t", "IC50 (nM)", "--unit", "uM"), "IC50 (nM) has by its name the unit 'nM', and IC50 (nM) is said to be in uM"),
                  (2, ("headless.csv", "-t", "1"), "headless.csv: the first row has to name the columns, but it has a molecule"),
                  (2, ("same.csv", "-t", "pIC50"), "nothing to learn"),
                  (2, ("few.csv", "-t", "pIC50"), "only 19 of 19 records"), (2, ("enough.csv", "-t", "pIC50"), "nothing to learn"), (2, ("no.csv", "-t", "pIC50"), "no column has SMILES"),
@@ -162,6 +168,19 @@ def what_cannot_be_learned_is_refused_before_any_work():
         _, out, _ = p.run("fit", "some.csv", "-t", "a ${x} b", "--family", "gp")
         assert "39 of 40 records" in out and "left out: 1 not a number, the first in line 6: n.d." in out, out
         assert os.path.exists(p.path("a_x_b.safetensors"))
+
+
+def the_unit_of_the_table_is_the_unit_of_the_model():
+    """But of a logarithm it is that of what the logarithm was taken of."""
+    with Project() as p:
+        rows = [("%s,nM" % s, y) for s, y in esol(60)]
+        for head, name, unit in (("id,smiles,Units,IC50", "IC50", "nM"), ("id,smiles,Units,pIC50", "pIC50", ""), ("id,smiles,x,Ki (uM)", "Ki (uM)", "uM")):
+            p.put("t.csv", table(rows if unit != "uM" else [(r.replace("nM", "a"), y) for r, y in rows], head))
+            out = p.run("fit", "t.csv", "-t", name, "-o", "m", "--split", "random")[1]
+            assert ("unit: %s, by column" % unit in out) == bool(unit), out
+            p.put("new.smi", "CCO e\n")
+            got = list(csv.DictReader(io.StringIO(p.run("predict", "m.safetensors", "new.smi", "-c", "title,%s_unit" % name)[1])))
+            assert got[0]["%s_unit" % name] == unit, got
 
 
 def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
@@ -189,4 +208,4 @@ def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
 
 main([a_table_becomes_a_model_with_its_errors, its_workflow_is_kept_and_can_be_edited_and_run,
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
-      what_cannot_be_learned_is_refused_before_any_work, a_model_without_a_unit_is_not_averaged_with_one_that_has_one])
+      what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, a_model_without_a_unit_is_not_averaged_with_one_that_has_one])

@@ -146,6 +146,10 @@ def every_problem_is_told_and_nothing_is_stored():
             assert ("the label sol is in mg/L (`molsieve label`), and the target sol in g/L: say how to convert" in said) == refused_too, (target, said)
         p.run("label", "run", p.put("u.csv", table([(a, 1), (b, 2)], "id,plain")), "-p", "plain", "--new")  # without one
         assert "is in mg/L" not in p.run("check", "w.yaml", "stages.train.targets=[{name: plain, unit: g/L}]", expect=None)[2]
+        p.run("label", "run", p.put("u.csv", table([(a, 1)], "id,IC50")), "-p", "IC50", "--new", "--unit", "nM")
+        for column, word in (("IC50 (uM)", 2), ("IC50_uM", 2), ("IC50 (nM)", 0)):
+            said = p.run("label", "run", p.put("u.csv", table([(b, 0.5)], "id," + column)), "-p", "IC50", "-c", column, expect=word)[2]
+            assert word == 0 or "the unit is 'uM', and IC50 is in nM; convert it, or give --unit and --factor" in said, said
         p.run("label", "nowhere", "x.csv", expect=6)
 
 

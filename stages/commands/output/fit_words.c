@@ -27,6 +27,8 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network, const
                      pl_count_str(t->zeros, b));
     else
         pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
+    if (t->unit != NULL)
+        pl_cmd_print("unit: %s, by column %s (--unit names another)\n", t->unit, t->units.unit.name);
     if (network) {
         const char *fast = classes ? "trees,gp,forest" : "trees,gp";
         pl_cmd_print("structures: 3D, which the network needs\n"
