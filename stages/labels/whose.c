@@ -185,6 +185,7 @@ typedef struct names {
     st_found found;
     const char *by;      /* the name that found it */
     const char *alien;   /* InChIKey of the SMILES, if the library lacks it; NULL: no such */
+    bool drawn;          /* the SMILES defines stereo */
     const char *tried;   /* "InChIKey X, title Y" */
     bool refused;        /* memory for that */
     const char *problem; /* NULL: none         */
@@ -208,13 +209,13 @@ static void tried_add(names *x, st_whose *w, const char *what, const char *name)
     x->refused = x->refused || x->tried == NULL;
 }
 
-/* Two names of a row mean one molecule if the first blocks of their InChIKeys are equal: a title may be of another salt or isomer. */
+/* Two names of a row that the library has mean one molecule if their InChIKeys are equal. */
 static void take(names *x, st_whose *w, st_found f, const char *what)
 {
     if (x->found.mol_id == 0) {
         x->found = f;
         x->by = what;
-    } else if (strncmp(x->found.inchikey, f.inchikey, SKELETON) != 0 && !x->found.two) {
+    } else if (strcmp(x->found.inchikey, f.inchikey) != 0 && !x->found.two) {
         x->found.two = true;
         x->problem = pl_sprintf(w->mem, "its %s is of %s, its %s of %s: two molecules", x->by, x->found.inchikey, what, f.inchikey);
     }
@@ -249,6 +250,7 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
         if (code != PL_OK || n > 0)
             return code;
         x->alien = pl_strdup(w->mem, key);
+        x->drawn = strpbrk(r->text, "@/\\") != NULL;
         return x->alien != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule");
     }
     tried_add(x, w, "SMILES", r->text);
@@ -258,14 +260,30 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
     return PL_OK;
 }
 
-/* The SMILES of a row was prepared as the library was: it is of the molecule that the other names mean, or these mean another one. */
+/* The SMILES of a row was prepared as the library was: it is of the molecule that the other names mean, or these mean another one. It may
+ * leave stereo out, but not have another. */
 static void compare_alien(names *x, st_whose *w)
 {
-    if (x->alien == NULL || x->found.mol_id == 0 || x->found.two || strncmp(x->alien, x->found.inchikey, SKELETON) == 0)
+    if (x->alien == NULL || x->found.mol_id == 0 || x->found.two)
+        return;
+    if (x->drawn ? strcmp(x->alien, x->found.inchikey) == 0 : strncmp(x->alien, x->found.inchikey, SKELETON) == 0)
         return;
     x->found.two = true;
     x->problem = pl_sprintf(w->mem, "its %s is of %s, its SMILES of %s, which the library lacks: two molecules", x->by,
                             x->found.inchikey, x->alien);
+}
+
+/* An InChIKey that the library lacks may be of a salt, but not of another stereoisomer. */
+static void compare_key(names *x, st_whose *w)
+{
+    static const char undefined[] = "UHFFFAOYSA";
+    const char *key = x->key, *found = x->found.inchikey;
+
+    if (x->found.mol_id == 0 || x->found.two || !is_key(key) || strncmp(key, found, SKELETON) != 0 ||
+        strncmp(key + SKELETON + 1, undefined, 8) == 0 || strncmp(key + SKELETON + 1, found + SKELETON + 1, 8) == 0)
+        return;
+    x->found.two = true;
+    x->problem = pl_sprintf(w->mem, "its %s is of %s, and its InChIKey is another stereoisomer's: two molecules", x->by, found);
 }
 
 /* A title that several molecules have says nothing, unless there is nothing else. */
@@ -305,6 +323,7 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
     if (code != PL_OK)
         return code;
     compare_alien(&x, w);
+    compare_key(&x, w);
     *out = x.found;
     *problem = x.problem;
     if (x.refused || (x.found.two && x.problem == NULL))

@@ -153,6 +153,26 @@ def every_problem_is_told_and_nothing_is_stored():
         p.run("label", "nowhere", "x.csv", expect=6)
 
 
+def names_of_two_stereoisomers_are_a_contradiction():
+    with Project() as p:
+        p.put("a.smi", "C[C@H](N)C(=O)O L-ala\nC[C@@H](N)C(=O)O D-ala\nC[C@H](F)Cl R-one\nCCO ethanol\n")
+        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+        p.run("run", "w.yaml", "-q")
+        key = dict(p.rows("SELECT title, inchikey FROM record JOIN molecule USING(mol_id)"))
+        other = key["R-one"][:15] + max(key[n][15:] for n in ("L-ala", "D-ala") if key[n][15:] != key["R-one"][15:])
+        flat = key["R-one"][:15] + "UHFFFAOYSA-N"
+        for head, row, says in (("smiles,id", "C[C@H](N)C(=O)O,D-ala", "two molecules"), ("smiles,id", "C[C@H](N)C(=O)O,L-ala", None),
+                                ("inchikey,smiles", key["L-ala"] + ",C[C@@H](N)C(=O)O", "two molecules"),
+                                ("inchikey,id", key["L-ala"] + ",D-ala", "two molecules"),
+                                ("smiles,id", "C[C@@H](F)Cl,R-one", "which the library lacks: two molecules"),
+                                ("smiles,id", "CC(F)Cl,R-one", None), ("inchikey,id", other + ",R-one", "and its InChIKey is another stereoisomer's"),
+                                ("inchikey,id", flat + ",R-one", None)):
+            p.put("t.csv", "%s,y\n%s,1\n" % (head, row))
+            said = p.run("label", "run", "t.csv", "-p", "y", "--new", "-n", expect=None)
+            assert said[0] == (2 if says else 0), (head, row, said)
+            assert not says or says in said[2], (head, row, said)
+
+
 def limits_are_read_as_the_library_reads_them():
     with Project() as p:
         late = library(p)
@@ -214,5 +234,5 @@ def a_run_in_progress_is_not_disturbed():
             assert "in use" in p.run("label", "run", "t.csv", expect=4)[2]
 
 
-sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, limits_are_read_as_the_library_reads_them,
+sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, limits_are_read_as_the_library_reads_them,
             a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])
