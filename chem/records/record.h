@@ -129,5 +129,9 @@ pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const c
 
 /* The field of that name (letter case ignored when nothing matches exactly), or NULL. */
 const ch_field *ch_field_find(const ch_field *fields, int n, const char *name);
+/* The first one of exactly that name, or NULL. */
+const ch_field *ch_field_named(const ch_field *fields, int n, const char *name);
+/* Another one with the name of f, and another text, or NULL: a record of SDF may have a field twice. */
+const ch_field *ch_field_again(const ch_field *fields, int n, const ch_field *f);
 
 #endif

@@ -192,11 +192,28 @@ pl_code ch_record_fields(ch_field **out, int *n_out, const ch_reader *r, const c
     return PL_OK;
 }
 
-const ch_field *ch_field_find(const ch_field *fields, int n, const char *name)
+const ch_field *ch_field_named(const ch_field *fields, int n, const char *name)
 {
     for (int i = 0; i < n; i++)
         if (strcmp(fields[i].name, name) == 0)
             return &fields[i];
+    return NULL;
+}
+
+const ch_field *ch_field_again(const ch_field *fields, int n, const ch_field *f)
+{
+    for (int i = 0; i < n && f != NULL; i++)
+        if (&fields[i] != f && strcmp(fields[i].name, f->name) == 0 && strcmp(fields[i].text, f->text) != 0)
+            return &fields[i];
+    return NULL;
+}
+
+const ch_field *ch_field_find(const ch_field *fields, int n, const char *name)
+{
+    const ch_field *named = ch_field_named(fields, n, name);
+
+    if (named != NULL)
+        return named;
     for (int i = 0; i < n; i++)
         if (strcasecmp(fields[i].name, name) == 0)
             return &fields[i];

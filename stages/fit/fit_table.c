@@ -141,6 +141,15 @@ static void relation_look(st_fit_table *t, const ch_field *relation, const ch_fi
     t->relation = t->relation != NULL ? t->relation : "";
 }
 
+static void again_look(st_fit_table *t, const ch_field *again, const ch_field *f, int64_t line, pl_arena *mem)
+{
+    if (again == NULL || t->relation != NULL || !f->is_number)
+        return;
+    t->relation = pl_sprintf(mem, "%lld: a record has %.60s twice, '%.*s' and '%.*s': keep one", (long long)line, f->name, SHOWN,
+                             f->text, SHOWN, again->text);
+    t->relation = t->relation != NULL ? t->relation : "";
+}
+
 static void problem_count(st_fit_table *t, const ch_record *record, pl_arena *mem)
 {
     t->readable += record->problem == NULL;
@@ -170,11 +179,12 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
         problem_count(t, &record, mem);
         for (int k = 0; k < n && t->records < 1000; k++)
             name_add(all, field[k].name, mem);
-        f = ch_field_find(field, n, target);
+        f = t->target != NULL ? ch_field_named(field, n, t->target) : ch_field_find(field, n, target);
         if (f != NULL && t->target == NULL && (t->target = pl_strdup(mem, f->name)) == NULL)
             code = pl_fail(err, PL_ENOMEM, "a table");
         value_count(t, f, record.line, mem);
         relation_look(t, ch_relation_unclear(field, n, f), f, record.line, mem);
+        again_look(t, ch_field_again(field, n, f), f, record.line, mem);
         if (f != NULL && f->text[0] != '\0')
             (void)ch_units_add(&t->units, field, n, f, record.line);
         t->records++;

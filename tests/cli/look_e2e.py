@@ -188,6 +188,27 @@ def units_are_looked_at(p):
         assert ("a.csv:2: Standard Units is 'nM', and Standard Value is said to be in uM" in said) == (expect == 2), said
 
 
+def names_of_labels_are_exact(p):
+    """As the run takes them: letter case counts, and a field that a record has twice is no label."""
+    smiles = ["C" * (k + 1) for k in range(40)]
+    p.put("a.csv", "smiles,y\n" + "".join("%s,%d\n" % (s, k) for k, s in enumerate(smiles)))
+    p.put("b.csv", "smiles,Y\n" + "".join("%sO,%d\n" % (s, k) for k, s in enumerate(smiles)))
+    p.workflow(["a.csv", "b.csv"], TRAIN % ("[y]", "y"))
+    assert "y: 40 numbers in 80 records" in p.run("check", "w.yaml")[1]
+    p.workflow(["a.csv"], TRAIN % ("[Y]", "Y"))
+    assert "labels: no record has a data field called" in p.run("check", "w.yaml", expect=2)[2]
+    p.put("t.smi", "".join("%s m%d\n" % (s, k) for k, s in enumerate(smiles)))
+    records = p.run("conformers", "t.smi", "-c", "1")[1].split("$$$$\n")[:-1]
+    for again, says in (("1", None), ("2", "t.sdf:%d: a record has y twice, '1' and '2': keep one")):
+        text = "".join("%s> <y>\n%d\n\n> <%s>\n%s\n\n$$$$\n" % (r, k, "y" if k == 1 else "Y", again) for k, r in enumerate(records))
+        p.put("t.sdf", text)
+        line = text[:text.index("$$$$\n")].count("\n") + 2
+        p.workflow(["t.sdf"], TRAIN % ("[y]", "y"))
+        for words in (("check", "w.yaml"), ("fit", "t.sdf", "-t", "y", "-n")):
+            said = p.run(*words, expect=2 if says else 0)
+            assert (says % line in said[2]) if says else "40" in said[1], (words, said)
+
+
 def more_labels_than_are_looked_at_are_refused(p):
     """Those of all models together, which are compared with the table's."""
     names = ["t%d" % k for k in range(66)]
@@ -247,6 +268,7 @@ def labels_are_looked_at_before_a_run():
         assert "a.csv:8: relation is '<' beside a number in pIC50: a limit is no measured value; if the column belongs to pIC50, " \
             'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
         units_are_looked_at(p)
+        names_of_labels_are_exact(p)
         more_labels_than_are_looked_at_are_refused(p)
         units_of_compared_labels_are_the_models(p)
         p.put("a.csv", "smiles,pIC50\n" + "".join("%s,%g\n" % ("C" * (k + 1), -999 if k % 9 == 8 else k / 9) for k in range(28)))

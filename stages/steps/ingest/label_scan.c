@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "chem/records/record.h"
 #include "chem/records/relation.h"
@@ -51,40 +50,6 @@ typedef struct scan {
 } scan;
 
 /* ---- one text ---- */
-
-/* Digits, a separator, digits. */
-static bool is_decimal_comma(const char *s)
-{
-    static const char digits[] = "0123456789";
-    size_t n, after;
-
-    s += *s == '-' || *s == '+';
-    n = strspn(s, digits);
-    after = s[n] == ',' ? strspn(s + n + 1, digits) : 0;
-    return n > 0 && after > 0 && s[n + 1 + after] == '\0';
-}
-
-/* "<", ">", "<=", ">=", "~", or the signs for at most and at least, and a number. */
-static bool is_limit(const char *s)
-{
-    static const char *const signs[] = { "<=", ">=", "<", ">", "\xe2\x89\xa4", "\xe2\x89\xa5", "~" };
-    double x;
-
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (strncmp(s, signs[i], strlen(signs[i])) == 0) {
-            s += strlen(signs[i]);
-            s += strspn(s, " ");
-            return pl_parse_real(s, &x) || is_decimal_comma(s);
-        }
-    return false;
-}
-
-st_label_text st_label_text_of(const char *text)
-{
-    if (is_decimal_comma(text))
-        return ST_TEXT_COMMA;
-    return is_limit(text) ? ST_TEXT_LIMIT : ST_TEXT_OTHER;
-}
 
 /* ---- which labels ---- */
 
@@ -220,6 +185,16 @@ static void count_unclear(scan *s, label *l, const pl_input *in, const ch_record
     l->relation = l->relation != NULL ? l->relation : "";
 }
 
+/* A field of SDF that a record has twice: which value is meant? */
+static void count_again(scan *s, label *l, const pl_input *in, const ch_record *r, const ch_field *f, const ch_field *again)
+{
+    if (again == NULL || l->twice != NULL || l->unclear++ > 0)
+        return;
+    l->relation = pl_sprintf(s->mem, "%s:%lld: a record has %.60s twice, '%.*s' and '%.*s': keep one", in->path, (long long)r->line,
+                             l->name, SHOWN, f->text, SHOWN, again->text);
+    l->relation = l->relation != NULL ? l->relation : "";
+}
+
 /* One unit for all numbers of all inputs: the column of units may come in any of them. */
 static void count_units(label *l, const pl_input *in, const ch_record *r, const ch_field *field, int n, const ch_field *f)
 {
@@ -273,10 +248,12 @@ static void count_all(scan *s, const pl_input *in, const ch_record *r, const ch_
 
     for (int i = 0; i < s->n; i++) {
         label *l = &s->label[i];
-        const ch_field *f = ch_field_find(field, n_fields, l->name);
+        const ch_field *f = ch_field_named(field, n_fields, l->name); /* as prepare takes it */
         const bool some = count(s, l, in, r, f);
         if (f != NULL && f->is_number)
             count_unclear(s, l, in, r, ch_relation_unclear(field, n_fields, f));
+        if (f != NULL && f->is_number)
+            count_again(s, l, in, r, f, ch_field_again(field, n_fields, f));
         if (f != NULL && f->text[0] != '\0' && !l->is_class)
             count_units(l, in, r, field, n_fields, f);
         learned += l->learned;
@@ -429,7 +406,7 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
     if (is_only_compared(l))
         return;
     for (int i = 0; i < s->n_fields && !named; i++)
-        named = strcasecmp(s->field[i], l->name) == 0;
+        named = strcmp(s->field[i], l->name) == 0;
     if (!there && st_label_comes_later(s->wf, l->name))
         return;
     if (!there && s->whole && s->records > 0) {

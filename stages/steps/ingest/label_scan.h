@@ -5,16 +5,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/workflow/names.h"
 #include "pipeline/workflow/workflow.h"
-
-/* A text where a number is expected. */
-typedef enum st_label_text {
-    ST_TEXT_COMMA, /* "1,5"                                   */
-    ST_TEXT_LIMIT, /* ">10", "<= 5": censored, not measured   */
-    ST_TEXT_OTHER,
-    ST_TEXTS
-} st_label_text;
-
-st_label_text st_label_text_of(const char *text);
+#include "stages/steps/ingest/label_text.h"
 
 enum { ST_LABELS_LOOKED_AT = 100000 }; /* records of all inputs, at most */
 
