@@ -94,6 +94,15 @@ def classes_are_recognised_and_said():
         assert all(0 <= float(line) <= 1 for line in got.splitlines()[1:])
         p.run("fit", "in.csv", "-t", "soluble", "--task", "regression", "-o", "n", "-n")
         assert "task: regression" in open(p.path("n.fit/train.yaml")).read()
+        # Of a rare class the held-out molecules may have none.
+        p.put("rare.csv", table([(s, int(k % 12 == 0)) for k, (s, _) in enumerate(esol(60))], "id,smiles,rare"))
+        got = [p.run("fit", "rare.csv", "-t", "rare", "--split", "random", "--seed", str(k), "-o", "r%d" % k, expect=None) for k in range(10)]
+        outs = [out for status, out, _ in got if status == 0]  # all of them may be held out
+        for out in outs:
+            one = "All of these molecules are of one class" in out
+            head = next(line for line in out.splitlines() if line.startswith("errors on "))
+            assert " 0 held-out" not in head and "(test)" in head and one != ("simple prediction" in out), out
+        assert 0 < sum("All of these molecules are of one class" in out for out in outs) < len(outs), outs
 
 
 def data_fields_of_sdf_are_learned():

@@ -85,6 +85,15 @@ static void metric_take(found *f, const char *metric, double value, bool classes
     }
 }
 
+static bool is_shown(const char *metric, bool classes)
+{
+    bool shown = false;
+
+    for (int k = 0; k < NUMBERS; k++)
+        shown = shown || strcmp(metric, metrics[classes][k]) == 0;
+    return shown;
+}
+
 static void errors_read(found *f, pl_store *s, bool classes)
 {
     static const char sql[] = "SELECT metric, value, n, part, coalesce(unit,'') FROM evaluation WHERE part=(SELECT min(part) FROM "
@@ -100,7 +109,7 @@ static void errors_read(found *f, pl_store *s, bool classes)
         st_trust_add(&f->trust, metric, sqlite3_column_double(st, 1), sqlite3_column_int64(st, 2));
         if (strcmp(metric, "interval90") == 0)
             f->interval90 = sqlite3_column_double(st, 1);
-        if (strcmp(metric, metrics[classes][0]) != 0)
+        if (f->molecules > 0 || strchr(metric, '.') != NULL || !is_shown(metric, classes))
             continue;
         f->molecules = sqlite3_column_int64(st, 2);
         (void)snprintf(f->part, sizeof f->part, "%s", (const char *)sqlite3_column_text(st, 3));
@@ -174,6 +183,12 @@ static void verdict_print(const found *f, bool classes)
     st_verdict v = st_verdict_of(classes, f->row[0].number[0]);
     pl_text says = { 0 };
 
+    if (classes && isnan(f->row[0].number[0])) {
+        pl_cmd_print(
+            "All of these molecules are of one class, so they do not show whether the model tells the classes apart. Another --split "
+            "or --seed may hold out both.\n");
+        return;
+    }
     for (int k = 0; k < f->n; k++)
         if (st_verdict_counts(f->row[k].who))
             st_verdict_compare(&v, f->row[k].who, f->row[k].number[0]);
