@@ -30,6 +30,7 @@ target_sources(test_predict_library PRIVATE ${PROJECT_SOURCE_DIR}/stages/library
 target_compile_definitions(test_predict_library PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 add_dependencies(test_predict_library molsieve-chem)
 molsieve_test(own_files unit/own_files_test.c LABEL unit USES molsieve::stages toy)
+target_link_options(test_own_files PRIVATE -Wl,--wrap=access)
 molsieve_test(stops unit/stops_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_stops molsieve-chem)
 target_link_options(test_stops PRIVATE -Wl,--wrap=ch_fingerprint_of,--wrap=st_rank_count,--wrap=st_retrieval_count)

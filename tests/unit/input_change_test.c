@@ -15,6 +15,7 @@
 
 #include "chem/records/record.h"
 #include "stages/database/schema.h"
+#include "stages/registry/registry.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/read.h"
 #include "tests/toy.h"
@@ -302,6 +303,41 @@ static void rules_that_change_after_the_plan_are_refused(void **state)
     toy_remove(dir);
 }
 
+/* What the script says is the same before and after. */
+static pl_code open_and_add_a_remark(void *state, pl_env *env, pl_error *err)
+{
+    FILE *f = fopen(now.path, "a");
+
+    assert_true(fputs("# remark\n", f) >= 0 && fclose(f) == 0);
+    return st_read.open(state, env, err);
+}
+
+static void a_script_that_changes_after_the_plan_is_refused(void **state)
+{
+    static const char flow[] =
+        "format: 1\nname: t\nworkdir: run\ninputs: [{path: b.smi}]\nlimits: {disk_free_min: 0B}\n"
+        "stages:\n  read:\n  prepare: {conformers: {source: none}}\n  external: {command: [sh, a.sh, '{input}'], files: "
+        "[a.sh], input: smiles, output: regex, value: '^y: (.*)', property: y, better: low}\n";
+    pl_stage meddled = st_read;
+    const pl_stage *const first[] = { &meddled, &st_prepare, &st_external, NULL };
+    const pl_stage *const second[] = { &st_read, &st_prepare, &st_external, NULL };
+    char dir[256], b[300], digest[130], told[400];
+    pl_error err;
+
+    (void)state;
+    meddled.open = open_and_add_a_remark;
+    toy_directory(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/a.sh", dir);
+    (void)snprintf(b, sizeof b, "%s/b.smi", dir);
+    assert_int_equal(pl_file_write(b, (pl_bytes){ "CN\nCC\n", 6 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(now.path, (pl_bytes){ "echo y: 1\n", 10 }, NULL), PL_OK);
+    assert_int_equal(run_flow(dir, flow, first, digest, &err), PL_EINPUT);
+    (void)snprintf(told, sizeof told, "%s was changed since the run began; run again when no program writes to it", now.path);
+    assert_non_null(strstr(err.text, told));
+    assert_int_equal(run_flow(dir, flow, second, digest, &err), PL_OK);
+    toy_remove(dir);
+}
+
 /* ---- the hash is that of the bytes read ---- */
 
 static void hash_whole(const char *path, const char *format, char out[65], int64_t *n)
@@ -387,6 +423,7 @@ int main(void)
         cmocka_unit_test(changed_and_restored_while_the_run_goes_on),
         cmocka_unit_test(what_an_unchanged_file_gave_is_not_read_again),
         cmocka_unit_test(rules_that_change_after_the_plan_are_refused),
+        cmocka_unit_test(a_script_that_changes_after_the_plan_is_refused),
         cmocka_unit_test(changed_then_the_run_dies_and_the_file_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
