@@ -338,6 +338,87 @@ static void a_script_that_changes_after_the_plan_is_refused(void **state)
     toy_remove(dir);
 }
 
+#define LEARN(name, y)                                                                                         \
+    "format: 1\nname: " name "\nworkdir: " name "\ninputs: [{path: b.csv}]\nlimits: {disk_free_min: 0B}\n"     \
+    "stages:\n  read:\n  prepare: {conformers: {source: none}, labels: [" y "]}\n  graph: {edges: topology}\n" \
+    "  split: {method: random}\n  train: {family: [gp], targets: [{name: " y "}]}\n  score:\n"
+
+static void table_make(const char *dir)
+{
+    pl_text text = { 0 };
+    char path[300], smiles[32] = "";
+
+    pl_text_add(&text, "smiles,y,z\n");
+    for (int i = 0; i < 20; i++) {
+        smiles[i] = 'C';
+        pl_text_addf(&text, "%s,%d,%d\n", smiles, i, i * i % 7);
+    }
+    (void)snprintf(path, sizeof path, "%s/b.csv", dir);
+    assert_int_equal(pl_file_write(path, (pl_bytes){ pl_text_str(&text), text.len }, NULL), PL_OK);
+    pl_text_free(&text);
+}
+
+static pl_code open_and_change_the_model(void *state, pl_env *env, pl_error *err)
+{
+    copy(now.aside, now.path);
+    return st_read.open(state, env, err);
+}
+
+static void a_model_that_changes_after_the_plan_is_refused(void **state)
+{
+    static const char flow[] = "format: 1\nname: t\nworkdir: run\ninputs: [{path: b.csv}]\nlimits: {disk_free_min: 0B}\n"
+                               "models: {m: {path: one/models/one.safetensors}}\n"
+                               "stages:\n  read:\n  prepare: {conformers: {source: none}}\n  graph: {edges: topology}\n  score:\n";
+    pl_stage meddled = st_read;
+    const pl_stage *const all[] = { &st_read, &st_prepare, &st_graph, &st_split, &st_train, &st_score, NULL };
+    const pl_stage *const changed[] = { &meddled, &st_prepare, &st_graph, &st_score, NULL };
+    char dir[256], digest[130], told[400];
+    pl_error err;
+
+    (void)state;
+    meddled.open = open_and_change_the_model;
+    toy_directory(dir);
+    table_make(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/one/models/one.safetensors", dir);
+    (void)snprintf(now.aside, sizeof now.aside, "%s/other/models/other.safetensors", dir);
+    assert_int_equal(run_flow(dir, LEARN("one", "y"), all, digest, &err), PL_OK);
+    assert_int_equal(run_flow(dir, LEARN("other", "z"), all, digest, &err), PL_OK);
+    assert_int_equal(run_flow(dir, flow, changed, digest, &err), PL_EINPUT);
+    (void)snprintf(told, sizeof told, "%s was changed since the run began; run again when no program writes to it", now.path);
+    assert_non_null(strstr(err.text, told));
+    assert_int_equal(run_flow(dir, flow, all, digest, &err), PL_OK);
+    toy_remove(dir);
+}
+
+static pl_code score_and_remove_properties(void *worker, pl_unit *unit, pl_error *err)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(now.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "DELETE FROM property", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return st_score.work(worker, unit, err);
+}
+
+static void scores_of_a_removed_property_are_not_stored(void **state)
+{
+    pl_stage meddled = st_score;
+    const pl_stage *const all[] = { &st_read, &st_prepare, &st_graph, &st_split, &st_train, &meddled, NULL };
+    char dir[256], digest[130];
+    pl_error err;
+
+    (void)state;
+    meddled.work = score_and_remove_properties;
+    toy_directory(dir);
+    table_make(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/one/results.db", dir);
+    assert_int_equal(run_flow(dir, LEARN("one", "y"), all, digest, &err), PL_EDATA);
+    assert_non_null(strstr(err.text,
+                           "one/results.db: the row of this run, its stage, a property or a model was removed while scores "
+                           "were stored; run again with --from score"));
+    toy_remove(dir);
+}
+
 /* ---- the hash is that of the bytes read ---- */
 
 static void hash_whole(const char *path, const char *format, char out[65], int64_t *n)
@@ -424,6 +505,8 @@ int main(void)
         cmocka_unit_test(what_an_unchanged_file_gave_is_not_read_again),
         cmocka_unit_test(rules_that_change_after_the_plan_are_refused),
         cmocka_unit_test(a_script_that_changes_after_the_plan_is_refused),
+        cmocka_unit_test(a_model_that_changes_after_the_plan_is_refused),
+        cmocka_unit_test(scores_of_a_removed_property_are_not_stored),
         cmocka_unit_test(changed_then_the_run_dies_and_the_file_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
