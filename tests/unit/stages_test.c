@@ -406,7 +406,7 @@ static void a_split_file_that_changes_under_its_key_is_refused(void **state)
     the_second_run_is_right(&(change){
         .file = "parts.txt",
         .before = "two train\n",
-        .says = "parts.txt was changed since the run began",
+        .says = "parts.txt was changed since the run began; run again when no program writes to it",
         .flow = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages:\n  read:\n"
                 "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n",
         .count = "SELECT count(*) FROM split WHERE part='test'",
