@@ -212,7 +212,10 @@ static void both_runs_are_refused_or_right(const change *c)
     assert_true(now.changed);
     if (code == PL_OK ? strcmp(first, right) != 0 : code != PL_EINPUT && (code != PL_EIO || c->cut == 0))
         fail_msg("how %d at %d: first run: code %d: %s", (int)c->how, (int)c->at, (int)code, err.text);
-    assert_true(code != PL_EINPUT || strstr(err.text, "was changed while it was read; run again when no program writes to it: it is read again from the start") != NULL);
+    assert_true(code != PL_EINPUT ||
+                strstr(err.text,
+                       "was changed while it was read; run again when no program writes to it: it is read again from the start") !=
+                    NULL);
     undo_change();
     code = go(dir, "run", c->gzip, &st_read, second, &err);
     if (code != PL_OK || strcmp(second, right) != 0)
@@ -298,7 +301,8 @@ static void rules_that_change_after_the_plan_are_refused(void **state)
     assert_int_equal(pl_file_write(b, (pl_bytes){ "CN\nCC\n", 6 }, NULL), PL_OK);
     assert_int_equal(pl_file_write(now.path, (pl_bytes){ "[#8] oxygen\n", 12 }, NULL), PL_OK);
     assert_int_equal(run_flow(dir, flow, first, digest, &err), PL_EINPUT);
-    assert_non_null(strstr(err.text, "alerts: the rules were changed since the run began; run again when no program writes to their file"));
+    assert_non_null(
+        strstr(err.text, "alerts: the rules were changed since the run began; run again when no program writes to their file"));
     assert_int_equal(run_flow(dir, flow, second, digest, &err), PL_OK);
     toy_remove(dir);
 }
