@@ -20,6 +20,7 @@ molsieve_test(recipe unit/recipe_test.c LABEL unit USES molsieve::stages)
 molsieve_test(verdict unit/verdict_test.c LABEL unit USES molsieve::stages)
 molsieve_test(trust unit/trust_test.c LABEL unit USES molsieve::stages)
 molsieve_test(report unit/report_test.c LABEL unit USES molsieve::stages)
+target_link_options(test_report PRIVATE -Wl,--wrap=ch_worker_draw)
 molsieve_test(expressions golden/expressions_test.c LABEL golden USES molsieve::stages toy)
 target_compile_definitions(test_expressions PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 molsieve_test(figures golden/figures_test.c LABEL golden USES molsieve::stages toy)
@@ -30,6 +31,7 @@ target_sources(test_predict_library PRIVATE ${PROJECT_SOURCE_DIR}/stages/library
 target_compile_definitions(test_predict_library PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 add_dependencies(test_predict_library molsieve-chem)
 molsieve_test(own_files unit/own_files_test.c LABEL unit USES molsieve::stages toy)
+target_link_options(test_own_files PRIVATE -Wl,--wrap=access)
 molsieve_test(stops unit/stops_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_stops molsieve-chem)
 target_link_options(test_stops PRIVATE -Wl,--wrap=ch_fingerprint_of,--wrap=st_rank_count,--wrap=st_retrieval_count)
@@ -54,6 +56,7 @@ add_dependencies(test_show_find molsieve-chem)
 molsieve_test(scored unit/scored_test.c LABEL unit USES molsieve::stages toy)
 molsieve_test(needs unit/needs_test.c LABEL unit USES molsieve::stages)
 molsieve_test(occlude unit/occlude_test.c LABEL unit USES molsieve_made_mol molsieve::stages m)
+molsieve_test(family_fit unit/family_fit_test.c LABEL unit USES molsieve_made_mol molsieve::stages m)
 molsieve_test(status_beat golden/status_beat_test.c LABEL golden USES molsieve::stages toy)
 target_link_options(test_status_beat PRIVATE -Wl,--wrap=time)
 molsieve_test(external golden/external_test.c LABEL golden USES molsieve::stages toy m)
@@ -118,7 +121,8 @@ molsieve_e2e(transcript_tools cli a_model_is_fitted_and_asked_as_before molecule
   a_campaign_asks_and_learns_as_before structures_are_built_and_measured_as_before files_of_shards_are_merged_as_before
   jobs_are_sent_as_before repeated_splits_are_told_as_before what_is_not_usual_is_told_as_before
   two_models_of_two_properties_give_the_same_as_before weights_of_another_program_are_imported_as_before)
-molsieve_e2e(transcript_messages cli a_mistake_is_told_with_its_reason results_that_were_changed_are_told_with_the_reason)
+molsieve_e2e(transcript_messages cli a_mistake_is_told_with_its_reason results_that_were_changed_are_told_with_the_reason
+  models_that_do_not_fit_are_told_with_the_reason a_training_that_was_changed_is_told_with_the_reason)
 molsieve_e2e(bench_e2e cli its_tables_have_the_same_words_and_counts_as_before what_it_measures_fits_together each_row_and_table_is_written_at_once)
 molsieve_e2e(absence cli a_good_run_prints_no_warning only_a_cut_file_warns_of_lost_records
   prepare_without_its_worker_is_refused_before_any_work stereoisomers_are_chosen_whatever_their_order)

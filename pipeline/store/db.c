@@ -117,13 +117,13 @@ static pl_code fail_guard(sqlite3 *db, pl_error *err)
                    file_of(db));
 }
 
-static pl_code fail_page(pl_error *err)
+static pl_code fail_page(sqlite3 *db, pl_error *err)
 {
     char why[PL_PAGES_WHY];
 
     pl_pages_why(NULL, why);
-    return pl_fail(err, PL_EDATA, "%s",
-                   why[0] ? why : "a database is damaged in its first page; put back a copy, or run with --fresh");
+    return why[0] ? pl_fail(err, PL_EDATA, "%s", why)
+                  : pl_fail(err, PL_EDATA, "%s: a page is damaged; put back a copy, or run with --fresh", file_of(db));
 }
 
 pl_code pl_db_fail(sqlite3 *db, pl_error *err)
@@ -135,7 +135,7 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
         return fail_full(db, err);
     if (full == SQLITE_IOERR_DATA)
-        return fail_page(err);
+        return fail_page(db, err);
     if (full == SQLITE_IOERR_SHMSIZE || (full == SQLITE_IOERR_WRITE && met_limit(db)))
         return fail_size(db, err);
     if (full == SQLITE_CONSTRAINT_COMMITHOOK)

@@ -99,6 +99,13 @@ def what_it_measures_fits_together():
         for row in table["rows"]:
             if row["variant"].startswith("reference"):
                 assert near(row["forward_of_peak"], 100 * row["forward_gflops_reference_work"] / peak), row
+        load = [os.getloadavg()[0]]
+        _, text, said = p.run(*QUICK, *EXACT, "--no-reference")
+        load.append(os.getloadavg()[0])
+        for words, key in (("tiles", "bf16_gflops"), ("pairs", "bf16_pairs_gflops")):  # which other processors do not have
+            assert bool(re.search(r"Measured peak: float32 \d+ GFLOP/s.*, bf16 %s [1-9]\d* GFLOP/s" % words, text)) == (found["peak"][0][key] > 0), text
+        warned = re.search(r"warning: the load average is \d+\.\d\d: other programs are at work, and the figures will be too low\n", said)
+        assert min(load) < 1 and max(load) > 0.3 or bool(warned) == (load[0] > 0.5), (load, said)  # it may change meanwhile
 
 
 def packets(p, *args):

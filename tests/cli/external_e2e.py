@@ -384,7 +384,7 @@ def a_file_that_changes_meanwhile_ends_the_run():
         p.put("count.sh", "echo points 2 ".ljust(len(waits) - 1, "#") + "\n")  # in place, and as long
         p.put("changed", "")
         err = child.communicate()[1]
-        assert child.returncode == 1 and "count.sh was changed while external ran" in err, (child.returncode, err)
+        assert child.returncode == 1 and "count.sh was changed while external ran; run again: what it scored is scored again" in err, (child.returncode, err)
         p.run("run", w, "-q")
         assert p.rows("SELECT mean FROM score") == [(2.0,)]
 

@@ -324,6 +324,35 @@ def classes_are_learned_as_probabilities():
         assert len(keys) == 1 and '"forest":"drawn"' in keys[0][0], keys
 
 
+def auto_keeps_a_network_only_where_it_helps():
+    """A network that is hardly trained: of use where nothing can be learned, and none where trees and GP know the number of atoms."""
+    rng = random.Random(3)
+    with sieve.Project() as p:
+        out = ""
+        for record in sieve.sdf_records(sieve.data("qm9/qm9_dev_2500.sdf.gz"), 640).decode().split("$$$$\n")[:640]:
+            heavy = sum(record.count(" %s   0" % e) for e in "CNOF")
+            out += record[:record.index("M  END") + 7] + "> <noise>\n%g\n\n> <heavy>\n%d\n\n$$$$\n" % (rng.gauss(0, 1), heavy)
+        p.put("in.sdf", out)
+        p.workflow(["in.sdf"], """  read: {unit: 100}
+  prepare: {conformers: {source: keep}, labels: [noise, heavy]}
+  graph: {edges: bonds}
+  split: {fractions: {train: 0.82, valid: 0.18, test: 0}}
+  train: {targets: [{name: noise}], model: {layers: 1, degrees: 1, channels: 4, heads: 1}, epochs: 12}
+  evaluate: {on: [valid]}
+""")
+        error, told = {}, {}
+        for label, words in (("noise", "auto"), ("heavy", "auto"), ("heavy", "[se3, trees, gp]")):
+            said = p.run("run", "w.yaml", "stages.train.targets.0.name=" + label, "stages.train.family=" + words)[2]
+            told[label, words] = re.search(r"the network is left out of model e2e: with it, the error on the part valid is (\S+) times that without",
+                                           " ".join(said.split()))
+            error[label, words] = dict(p.rows("SELECT metric, value FROM evaluation WHERE part='valid' AND metric LIKE '%rmse'"))
+        assert not told["noise", "auto"] and "se3.rmse" in error["noise", "auto"], error
+        assert "se3.rmse" not in error["heavy", "auto"] and "gp.rmse" in error["heavy", "auto"], error
+        assert not told["heavy", "[se3, trees, gp]"] and "se3.rmse" in error["heavy", "[se3, trees, gp]"], error
+        ratio = error["heavy", "[se3, trees, gp]"]["rmse"] / error["heavy", "auto"]["rmse"]
+        assert ratio > 2 and abs(float(told["heavy", "auto"][1]) - ratio) < 1e-3 * ratio, (told["heavy", "auto"], ratio)
+
+
 def mistakes_in_a_family_are_refused_before_work():
     with sieve.Project() as p:
         esol(p, 30)
@@ -402,5 +431,5 @@ def what_a_family_lacks_is_told_before_work():
 if __name__ == "__main__":
     sieve.main([a_family_is_learned_evaluated_and_scored, a_model_without_a_network_reads_any_element, more_elements_than_a_model_has_leave_molecules_out,
                 a_score_is_explained, what_moved_a_score_is_drawn, structures_that_no_member_needs_are_skipped, a_family_with_a_network_is_the_mean_of_both,
-                classes_are_learned_as_probabilities, mistakes_in_a_family_are_refused_before_work,
+                classes_are_learned_as_probabilities, auto_keeps_a_network_only_where_it_helps, mistakes_in_a_family_are_refused_before_work,
                 labels_that_cannot_be_learned_are_told, what_a_family_lacks_is_told_before_work])

@@ -3,6 +3,7 @@
 """Training over several processes: real mpirun, and srun in a real Slurm."""
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -203,11 +204,14 @@ def impossible_rank_settings_are_refused_before_work():
     with sieve.Project() as p:
         prepare(p, 60, shards=2)
         text = run(p, mpirun(3), "workdir=no", expect=2)
-        assert "3 ranks, but a batch has only 2 shards" in text and "stages.train.batch.shards=3" in text, text
+        assert "3 ranks, but a batch has only 2 shards: with stages.train.batch.shards=3 any number of ranks up to 3 gives the same model" in text, text
         p.workflow(["in.sdf"], "  read: {}\n", name="read.yaml", workdir="no")
         job = subprocess.run(mpirun(2) + p.command("run", "read.yaml", "-q"), cwd=p.dir, capture_output=True, text=True,
                              env=dict(os.environ, **ROOT))
         assert job.returncode == 2 and "this workflow has none" in job.stderr, job
+        started = dict(os.environ, **ROOT, RANK="0", WORLD_SIZE="2", LOCAL_RANK="0")  # by a launcher that MPI knows nothing of
+        text = p.run("run", "w.yaml", "-q", "workdir=no", "stages.train.ranks=mpi", expect=7, env=started)[2]
+        assert re.search(r"the launcher started 2 ranks, the MPI of the plugin \(.+\) sees 1: are they the same MPI\?", text), text
         bare = p.path("bare")  # the program without its plugin
         os.mkdir(bare)
         here = os.path.dirname(os.path.abspath(sieve.PROGRAM))
@@ -320,6 +324,16 @@ def ranks_that_do_not_fit_are_refused_over_tcp():
         shutil.copy(os.path.join(os.path.dirname(os.path.abspath(sieve.PROGRAM)), "molsieve-chem"), p.path("other"))
         status, text = Started(p, 3, copy(p, "mixed"), programs={1: other}).end()
         assert status[0] == 2 and "ranks run different builds" in text[0] and "rank 1 has other" in text[0], (status, text)
+        longer = p.path("longer")  # the program with another workflow
+        with open(longer, "w") as f:
+            f.write('#!/bin/sh\nexec %s "$@" stages.train.epochs=3\n' % sieve.PROGRAM)
+        os.chmod(longer, 0o755)
+        status, text = Started(p, 2, copy(p, "mixed"), programs={1: longer}).end()
+        assert status[1] == 2 and "this rank read another workflow than rank 0, or is another version of the program" in text[1], (status, text)
+        if re.search(r" kernels +portable", p.run("doctor", expect=None)[1]) is None:  # there are others
+            status, text = Started(p, 2, copy(p, "mixed"), own={0: {"MOLSIEVE_CPU": "portable"}}).end()
+            assert status == [2, 0] and text[1] == "", (status, text)  # rank 0 tells it for all
+            assert re.search(r"ranks use different kernels: this one has .*; set stages.train.kernels to a set that all machines have", text[0]), text
         status, text = Started(p, 2, "workdir=late", "stages.train.rank_timeout=1s",
                                MOLSIEVE_MASTER="no.such.host.invalid:%d" % sieve.free_port()).end()
         assert status == [7, 7] and "no.such.host.invalid" in text[1] and "rank 1" in text[0], (status, text)

@@ -221,7 +221,7 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
         p.put("bad.txt", "m0 train\n\nm1 valid\n%s test\n" % key)
         told = split("bad", "a.csv", "method: file, path: bad.txt", expect=2)
-        assert "bad.txt:4 puts molecule %s in test, but " % key in told and "bad.txt:3 puts it in valid; a molecule" in told, told
+        assert "bad.txt:4 puts molecule %s in test, but " % key in told and "bad.txt:3 puts it in valid; a molecule is in one part: remove one of the lines" in told, told
         assert p.rows("SELECT * FROM split", workdir="bad") == []
         p.put("bad.txt", "m0 train\nm1 valid\nm0 test\nm1 train\n")
         told = split("bad", "a.csv", "method: file, path: bad.txt", expect=2)

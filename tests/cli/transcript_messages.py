@@ -3,6 +3,8 @@
 """Messages that the other transcripts (transcript.py) do not reach, word for word, each after the reason for which it comes.
 MOLSIEVE_WRITE=1 writes the files anew."""
 import ctypes
+import hashlib
+import json
 import os
 import pty
 import re
@@ -11,7 +13,7 @@ import shutil
 import sqlite3
 import subprocess
 
-from sieve import Project, main
+from sieve import Project, main, older_model
 from transcript import screened
 from transcript_tools import Transcript, esol
 
@@ -189,4 +191,150 @@ a molecule of one atom is asked; query "SELECT title, status, reason FROM record
         t.end()
 
 
-main([a_mistake_is_told_with_its_reason, results_that_were_changed_are_told_with_the_reason])
+# ---- models that do not fit to each other or to a workflow
+
+NETWORK = """  read: {unit: 10}
+  prepare: {conformers: {source: generate}, labels: [logS]}
+  graph: {edges: bonds}
+  split: {method: random}
+  train: {targets: [{name: logS}], family: [se3], model: {layers: 1, degrees: 1, channels: 4, heads: 1}, epochs: 1, members: 2}
+  evaluate: {on: [train]}
+  score: {}
+"""
+JUDGED = """  read: {}
+  prepare: {neutralise: true, conformers: {source: none}, labels: [logS, T]}
+  graph: {edges: topology}
+  evaluate: {models: [number, moles], targets: [{name: logS, factor: 2}], on: [new, train]}
+  score: {models: [number]}
+"""
+BUILT = """  read: {}
+  prepare: {conformers: {source: generate}}
+  graph: {edges: bonds}
+  score: {models: [whole]}
+"""
+ELEMENTS = "C N O F Na K Li Rb Cs S P Si B Al Ga In Tl Ge Sn Pb As Sb Bi Se Te Br I Cu Ag Au Zn Cd Hg Mg Ca Sr Ba Ti V Cr Mn Fe Co Ni"
+CHLORIDE = """%s
+
+chloride 3D
+  2  1  0  0  0  0  0  0  0  0999 V2000
+    0.0000    0.0000    0.5000 %-3s 0  0  0  0  0  0  0  0  0  0  0  0
+    2.0000    0.0000    0.0000 Cl  0  0  0  0  0  0  0  0  0  0  0  0
+  1  2  1  0
+M  END
+> <logS>
+%d
+
+$$$$
+"""
+
+
+def small_molecules(p, n=26):
+    rows = [(s, y) for s, y in esol(400) if len(s) < 12][:n]
+    p.put("t.csv", "id,smiles,logS,high,T\n" + "".join("m%d,%s,%s,%d,%d\n" % (k, s, y, float(y) > -2, k % 5) for k, (s, y) in enumerate(rows)))
+    p.put("class.csv", "id,smiles,logS\n" + "".join("m%d,%s,%d\n" % (k, s, float(y) > -2) for k, (s, y) in enumerate(rows)))
+    p.put("a.smi", "CCO ethanol\nCCC propane\n")
+    p.workflow(["t.csv"], NETWORK, name="t.yaml", workdir="t")
+
+
+def edited(p, path, to, section, change):
+    """The same model with something else in a section of its metadata."""
+    def edit(metadata):
+        of = json.loads(metadata[section])
+        change(of)
+        metadata[section] = json.dumps(of)
+    older_model(p.path(path), p.path(to), edit)
+
+
+def models_that_do_not_fit_are_told_with_the_reason():
+    with Project() as p:
+        t = Transcript(p, "unfit")
+        small_molecules(p)
+        os.makedirs(p.path("share/workflows"))
+        for name, n in (("e.sdf", 44), ("few.sdf", 28)):
+            p.put(name, "".join(CHLORIDE % (e, e, k) for k, e in enumerate(ELEMENTS.split()[:n])))
+        told(t, """a folder without models is named; MOLSIEVE_SHARE=share predict esol a.smi
+two networks are trained; run t.yaml -q -j 1
+two networks are one model; model join t/models/e2e-1.safetensors t/models/e2e-2.safetensors -o two.safetensors
+two networks are one model; bench --memory --model two.safetensors
+a class is learned; fit class.csv -t logS --family trees --split random -q -o class
+a number is learned; fit t.csv -t logS --family trees --split random --inputs T -q -o number
+""")
+        t.say("predict", ",".join(["two.safetensors"] * 32), "a.smi", "-q", "-c", "title")
+        t.say("predict", ",".join(["two.safetensors"] * 33), "a.smi", "-q", "-c", "title")
+        one = "t/models/e2e-1.safetensors"
+        edited(p, one, "several.safetensors", "provenance", lambda of: of.update(conformers={"count": 4, "window": 10.0, "dielectric": 4.0}))
+        edited(p, one, "whole.safetensors", "provenance", lambda of: of.update(prepare={"fragment": "keep"}))
+        edited(p, "number.safetensors", "moles.safetensors", "target", lambda of: of["targets"][0].update(unit="mol"))
+        edited(p, "number.safetensors", "warm.safetensors", "inputs", lambda of: of["columns"][0].update(unit="C"))
+        names = "number class moles warm whole".split()
+        p.workflow(["t.csv"], JUDGED, name="judged.yaml", workdir="judged", extra="models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (n, n) for n in names))
+        p.workflow(["a.smi"], BUILT, name="built.yaml", workdir="built", extra="models: {whole: {path: whole.safetensors}}\n")
+        p.workflow(["e.sdf"], NETWORK.replace("unit: 10", "unit: 100").replace("generate", "keep").replace("random", "random, fractions: {train: 0.9, valid: 0.05, test: 0.05}")
+                   .split("  evaluate")[0].replace("members: 2", "members: 1"), name="e.yaml", workdir="e")
+        told(t, """one of them learned from several structures; predict t/models/e2e-1.safetensors,several.safetensors a.smi -c title
+several are asked for, which is for both; predict t/models/e2e-1.safetensors,several.safetensors a.smi -c title --count 2
+one of them learned from all fragments; predict t/models/e2e-1.safetensors,whole.safetensors a.smi -c title
+one of them predicts a class; predict number.safetensors,class.safetensors a.smi --set T=3
+one of them predicts a class; check judged.yaml stages.score.models=[number,class]
+numbers of another unit are not averaged with a class; check judged.yaml stages.score.models=[class,moles]
+the column has another unit than the model's; check judged.yaml stages.score.models=[warm] stages.prepare.properties.T.unit=K
+the column has the model's unit; check judged.yaml stages.score.models=[warm] stages.prepare.properties.T.unit=C
+one factor is for models of two units; run judged.yaml -q -j 1
+without a factor each is compared in its unit; run judged.yaml -q -j 1 "stages.evaluate.targets=[{name: logS}]"
+the workflow keeps the largest fragment only; run built.yaml -q -j 1
+the workflow keeps all fragments; run built.yaml -q -j 1 stages.prepare.fragment=keep
+a label has a longer name than can be compared; check judged.yaml "stages.evaluate.targets=[{name: logS, column: %s}]"
+more elements than a network can read; run e.yaml -q -j 1
+as many elements as a network can read; run e.yaml -q -j 1 workdir=few 'inputs=[{path: few.sdf}]'
+""" % ("x" * 201))
+        t.end()
+
+
+# ---- a training that was changed
+
+def a_training_that_was_changed_is_told_with_the_reason():
+    with Project() as p:
+        t = Transcript(p, "trained")
+        small_molecules(p)
+        p.workflow(["t.csv"], NETWORK.replace("[{name: logS}]", "[{name: logS}, {name: high}]").replace("[logS]", "[logS, high]"), name="two.yaml", workdir="two")
+        p.workflow(["t.csv"], NETWORK.replace("generate", "none").replace("bonds", "topology").replace("[se3]", "[trees], inputs: {columns: [T]}")
+                   .replace(", model: {layers: 1, degrees: 1, channels: 4, heads: 1}, epochs: 1, members: 2", ""), name="trees.yaml", workdir="trees")
+        p.workflow(["t.csv"], KEPT, name="kept.yaml", workdir="kept")
+        told(t, """the others need trainings; run t.yaml -q -j 1
+the others need trainings; run two.yaml -q -j 1
+the others need trainings; run trees.yaml -q -j 1
+the molecule has no score; run t.yaml -q -j 1 workdir=read --until prepare
+the molecule has no score; explain 1 read --svg x.svg
+it is killed after its first epoch; MOLSIEVE_FAULT=train.checkpoint.after:1 run t.yaml -q -j 1 workdir=killed
+it begins again by force; run t.yaml -q -j 1 workdir=killed --from train
+it begins again by force; query "SELECT message FROM event WHERE message LIKE '%earlier run%'" killed
+""")
+        shutil.copytree(p.path("t"), p.path("first"))
+        edited(p, "t/models/e2e-1.safetensors", "other.safetensors", "target", lambda of: of.update(name="other"))
+        for k, by in ((1, "other.safetensors"), (2, "two/models/e2e-2.safetensors")):
+            shutil.copy(p.path(by), p.path("t/models/e2e-%d.safetensors" % k))
+            with open(p.path(by), "rb") as f:
+                changed(p.path("t/results.db"), "DELETE FROM row_sum", "UPDATE model SET sha256='%s' WHERE name='e2e-%d'" % (hashlib.sha256(f.read()).hexdigest(), k))
+            told(t, "network %d is another, and so is its hash; run t.yaml -q -j 1 --force evaluate" % k)
+            shutil.rmtree(p.path("t"))
+            shutil.copytree(p.path("first"), p.path("t"))
+        changed(p.path("t/features.db"), "DELETE FROM block WHERE kind='conformer' AND unit=0")
+        told(t, "structures of ten molecules were removed; next t -n 26 --goal maximize --measured -o plate.sdf")
+        changed(p.path("trees/results.db"), "DELETE FROM row_sum", "DELETE FROM label WHERE mol_id=3 AND property_id=(SELECT property_id FROM property WHERE name='T')")
+        told(t, """a value of a column was removed; run trees.yaml -q -j 1 --force score
+a record is added to those that were read; run kept.yaml -q -j 1 workdir=more --until read
+""")
+        changed(p.path("more/results.db"), "DELETE FROM row_sum", "INSERT INTO record(record_id,file_id,ordinal,byte_offset,line,title,status) "
+                "SELECT 100+record_id,file_id,100+ordinal,byte_offset,100+line,'late',status FROM record WHERE record_id<3")
+        told(t, """a record is added to those that were read; run kept.yaml -q -j 1 workdir=more
+a unit is removed from a shard; run kept.yaml -q -j 1 --shard 0/2
+a unit is removed from a shard; run kept.yaml -q -j 1 --shard 1/2
+""")
+        changed(p.path("kept/shards/00001-of-00002/results.db"), "DELETE FROM row_sum", "DELETE FROM unit WHERE unit=(SELECT max(unit) FROM unit) AND "
+                "stage_id=(SELECT stage_id FROM stage WHERE name='read')")
+        told(t, "a unit is removed from a shard; merge kept.yaml --of 2")
+        t.end()
+
+
+main([a_mistake_is_told_with_its_reason, results_that_were_changed_are_told_with_the_reason, models_that_do_not_fit_are_told_with_the_reason,
+      a_training_that_was_changed_is_told_with_the_reason])

@@ -468,15 +468,36 @@ static void counted_sgemm(int order, int turn_a, int turn_b, int m, int n, int k
 #define REAL(name) __real_##name
 #define WRAPPED(name) __wrap_##name
 
+static enum { AS_HERE, ABSENT, BROKEN } blas; /* broken: it computes nothing */
+
+// NOLINTNEXTLINE(readability-function-size): the arguments of BLAS
+static void broken_sgemm(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda,
+                         const float *b, int ldb, float beta, float *c, int ldc)
+{
+    (void)order, (void)turn_a, (void)turn_b, (void)m, (void)n, (void)k, (void)alpha, (void)a, (void)lda, (void)b, (void)ldb,
+        (void)beta, (void)c, (void)ldc;
+}
+
+void *REAL(dlopen)(const char *name, int flags);
+void *WRAPPED(dlopen)(const char *name, int flags);
+
+void *WRAPPED(dlopen)(const char *name, int flags)
+{
+    if (blas == ABSENT)
+        return NULL;
+    return REAL(dlopen)(blas == BROKEN ? NULL : name, flags);
+}
+
 void *REAL(dlsym)(void *library, const char *name);
 void *WRAPPED(dlsym)(void *library, const char *name);
 
 void *WRAPPED(dlsym)(void *library, const char *name)
 {
-    void *found = REAL(dlsym)(library, name);
-    sgemm_fn *instead = counted_sgemm;
+    const bool wanted = strcmp(name, "cblas_sgemm") == 0;
+    sgemm_fn *instead = blas == BROKEN ? broken_sgemm : counted_sgemm;
+    void *found = blas == BROKEN ? NULL : REAL(dlsym)(library, name);
 
-    if (found == NULL || strcmp(name, "cblas_sgemm") != 0)
+    if (!wanted || (found == NULL && blas != BROKEN))
         return found;
     memcpy(&real_sgemm, &found, sizeof found);
     memcpy(&found, &instead, sizeof found);
@@ -507,6 +528,28 @@ static void the_reference_formulation_does_the_work_that_is_counted(void **state
     assert_true(b.forward > 0 && b.train > 0 && b.train_cached > 0);
     assert_true(multiplied == w.forward / EDGES + CALLS * w.forward + 2 * CALLS * w.train);
     assert_true(n_made > EDGES && strangers == 0);
+    pl_arena_free(mem);
+}
+
+static void what_cannot_be_measured_is_told(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 20);
+    const st_bench_case c = { .model = small_network(NN_PARITY_BOTH, mem), .batch = { .n_edges = 3 } };
+    const st_bench_variant v = { .kind = &nn_engine_ref, .models = 1 };
+    st_bench_blas b = { 0 };
+    st_bench_roof r = { .threads = 1 };
+    pl_error err = { 0 };
+
+    (void)state;
+    blas = ABSENT;
+    assert_int_equal(st_bench_blas_run(&b, &c, 1, mem, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "not measured: OpenBLAS (libopenblas.so.0) is not installed");
+    blas = BROKEN;
+    assert_int_equal(st_bench_blas_run(&b, &c, 1, mem, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "libopenblas.so.0 is off by 1 from plain loops");
+    blas = AS_HERE;
+    assert_int_equal(st_bench_roof_run(&r, &c, &v, 0, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "engine ref cannot time its operations");
     pl_arena_free(mem);
 }
 
@@ -545,6 +588,7 @@ int main(void)
         cmocka_unit_test(the_machine_has_a_peak),
         cmocka_unit_test(steps_go_on_until_the_time_is_over),
         cmocka_unit_test(the_reference_formulation_does_the_work_that_is_counted),
+        cmocka_unit_test(what_cannot_be_measured_is_told),
         cmocka_unit_test(edges_fit_into_the_memory_for_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

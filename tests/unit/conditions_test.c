@@ -2,6 +2,7 @@
 /* Conditions and objectives of a ranking: what they may ask, and what is refused, with its place. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include <cmocka.h>
 
 #include "stages/expression/row_filter.h"
-#include "stages/steps/rank/rank.h"
+#include "stages/steps/rank/rank_parts.h"
 
 static void a_condition_may_use_the_columns_of_molecule(void **state)
 {
@@ -255,6 +256,49 @@ static void an_objective_adds_a_multiple_of_spread_or_interval(void **state)
             fail_msg("accepted: \"%s\"", bad[i]);
 }
 
+/* ---- fronts ---- */
+
+/* The code of ranking n candidates, of which those from `plain` on are dominated by the first. */
+static pl_code ranked(int64_t n, int64_t plain, int64_t *n_best, pl_error *err)
+{
+    static const st_objective objective = { .goal = ST_MAXIMISE, .weight = 1 };
+    static atomic_int stop;
+    const st_rank_conf conf = { .objectives = { .n = 2 }, .method = ST_PARETO };
+    pl_store store = { .db = NULL };
+    const pl_env env = { .store = &store, .stop = &stop };
+    st_ranking s = { .env = (pl_env *)(uintptr_t)&env, .conf = &conf, .n_terms = 2, .term = { &objective, &objective } };
+    pl_code code;
+
+    assert_int_equal(sqlite3_open(":memory:", &store.db), SQLITE_OK);
+    assert_int_equal(pl_db_prepare(store.db, &s.query,
+                                   "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM c LIMIT ?1) SELECT i,'K',0,0,0,0,"
+                                   "iif(i<?2,-i,-2*i),iif(i<?2,i,-1) FROM c",
+                                   err),
+                     PL_OK);
+    (void)sqlite3_bind_int64(s.query, 1, n);
+    (void)sqlite3_bind_int64(s.query, 2, plain);
+    code = st_rank_fronts(&s, 2, err);
+    *n_best = s.n_best;
+    free(s.best);
+    (void)sqlite3_finalize(s.query);
+    assert_int_equal(sqlite3_close(store.db), SQLITE_OK);
+    return code;
+}
+
+static void a_front_has_a_million_molecules_at_most(void **state)
+{
+    const int64_t most = 1 << 20;
+    int64_t n = 0;
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(ranked(most + 1, most, &n, &err), PL_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(ranked(most + 1, most + 1, &n, &err), PL_ELIMIT);
+    assert_string_equal(err.text, "front 1 has more than 1048576 molecules: if almost no candidate dominates another, fronts order "
+                                  "little; use fewer objectives, add constraints, or set method: weighted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +309,7 @@ int main(void)
         cmocka_unit_test(a_condition_that_sqlite_refuses_is_told_as_one),
         cmocka_unit_test(a_condition_of_any_depth_is_answered),
         cmocka_unit_test(an_objective_adds_a_multiple_of_spread_or_interval),
+        cmocka_unit_test(a_front_has_a_million_molecules_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

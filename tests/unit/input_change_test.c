@@ -15,6 +15,7 @@
 
 #include "chem/records/record.h"
 #include "stages/database/schema.h"
+#include "stages/registry/registry.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/read.h"
 #include "tests/toy.h"
@@ -211,7 +212,10 @@ static void both_runs_are_refused_or_right(const change *c)
     assert_true(now.changed);
     if (code == PL_OK ? strcmp(first, right) != 0 : code != PL_EINPUT && (code != PL_EIO || c->cut == 0))
         fail_msg("how %d at %d: first run: code %d: %s", (int)c->how, (int)c->at, (int)code, err.text);
-    assert_true(code != PL_EINPUT || strstr(err.text, "was changed while it was read") != NULL);
+    assert_true(code != PL_EINPUT ||
+                strstr(err.text,
+                       "was changed while it was read; run again when no program writes to it: it is read again from the start") !=
+                    NULL);
     undo_change();
     code = go(dir, "run", c->gzip, &st_read, second, &err);
     if (code != PL_OK || strcmp(second, right) != 0)
@@ -297,8 +301,125 @@ static void rules_that_change_after_the_plan_are_refused(void **state)
     assert_int_equal(pl_file_write(b, (pl_bytes){ "CN\nCC\n", 6 }, NULL), PL_OK);
     assert_int_equal(pl_file_write(now.path, (pl_bytes){ "[#8] oxygen\n", 12 }, NULL), PL_OK);
     assert_int_equal(run_flow(dir, flow, first, digest, &err), PL_EINPUT);
-    assert_non_null(strstr(err.text, "the rules were changed since the run began"));
+    assert_non_null(
+        strstr(err.text, "alerts: the rules were changed since the run began; run again when no program writes to their file"));
     assert_int_equal(run_flow(dir, flow, second, digest, &err), PL_OK);
+    toy_remove(dir);
+}
+
+/* What the script says is the same before and after. */
+static pl_code open_and_add_a_remark(void *state, pl_env *env, pl_error *err)
+{
+    FILE *f = fopen(now.path, "a");
+
+    assert_true(fputs("# remark\n", f) >= 0 && fclose(f) == 0);
+    return st_read.open(state, env, err);
+}
+
+static void a_script_that_changes_after_the_plan_is_refused(void **state)
+{
+    static const char flow[] =
+        "format: 1\nname: t\nworkdir: run\ninputs: [{path: b.smi}]\nlimits: {disk_free_min: 0B}\n"
+        "stages:\n  read:\n  prepare: {conformers: {source: none}}\n  external: {command: [sh, a.sh, '{input}'], files: "
+        "[a.sh], input: smiles, output: regex, value: '^y: (.*)', property: y, better: low}\n";
+    pl_stage meddled = st_read;
+    const pl_stage *const first[] = { &meddled, &st_prepare, &st_external, NULL };
+    const pl_stage *const second[] = { &st_read, &st_prepare, &st_external, NULL };
+    char dir[256], b[300], digest[130], told[400];
+    pl_error err;
+
+    (void)state;
+    meddled.open = open_and_add_a_remark;
+    toy_directory(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/a.sh", dir);
+    (void)snprintf(b, sizeof b, "%s/b.smi", dir);
+    assert_int_equal(pl_file_write(b, (pl_bytes){ "CN\nCC\n", 6 }, NULL), PL_OK);
+    assert_int_equal(pl_file_write(now.path, (pl_bytes){ "echo y: 1\n", 10 }, NULL), PL_OK);
+    assert_int_equal(run_flow(dir, flow, first, digest, &err), PL_EINPUT);
+    (void)snprintf(told, sizeof told, "%s was changed since the run began; run again when no program writes to it", now.path);
+    assert_non_null(strstr(err.text, told));
+    assert_int_equal(run_flow(dir, flow, second, digest, &err), PL_OK);
+    toy_remove(dir);
+}
+
+#define LEARN(name, y)                                                                                         \
+    "format: 1\nname: " name "\nworkdir: " name "\ninputs: [{path: b.csv}]\nlimits: {disk_free_min: 0B}\n"     \
+    "stages:\n  read:\n  prepare: {conformers: {source: none}, labels: [" y "]}\n  graph: {edges: topology}\n" \
+    "  split: {method: random}\n  train: {family: [gp], targets: [{name: " y "}]}\n  score:\n"
+
+static void table_make(const char *dir)
+{
+    pl_text text = { 0 };
+    char path[300], smiles[32] = "";
+
+    pl_text_add(&text, "smiles,y,z\n");
+    for (int i = 0; i < 20; i++) {
+        smiles[i] = 'C';
+        pl_text_addf(&text, "%s,%d,%d\n", smiles, i, i * i % 7);
+    }
+    (void)snprintf(path, sizeof path, "%s/b.csv", dir);
+    assert_int_equal(pl_file_write(path, (pl_bytes){ pl_text_str(&text), text.len }, NULL), PL_OK);
+    pl_text_free(&text);
+}
+
+static pl_code open_and_change_the_model(void *state, pl_env *env, pl_error *err)
+{
+    copy(now.aside, now.path);
+    return st_read.open(state, env, err);
+}
+
+static void a_model_that_changes_after_the_plan_is_refused(void **state)
+{
+    static const char flow[] = "format: 1\nname: t\nworkdir: run\ninputs: [{path: b.csv}]\nlimits: {disk_free_min: 0B}\n"
+                               "models: {m: {path: one/models/one.safetensors}}\n"
+                               "stages:\n  read:\n  prepare: {conformers: {source: none}}\n  graph: {edges: topology}\n  score:\n";
+    pl_stage meddled = st_read;
+    const pl_stage *const all[] = { &st_read, &st_prepare, &st_graph, &st_split, &st_train, &st_score, NULL };
+    const pl_stage *const changed[] = { &meddled, &st_prepare, &st_graph, &st_score, NULL };
+    char dir[256], digest[130], told[400];
+    pl_error err;
+
+    (void)state;
+    meddled.open = open_and_change_the_model;
+    toy_directory(dir);
+    table_make(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/one/models/one.safetensors", dir);
+    (void)snprintf(now.aside, sizeof now.aside, "%s/other/models/other.safetensors", dir);
+    assert_int_equal(run_flow(dir, LEARN("one", "y"), all, digest, &err), PL_OK);
+    assert_int_equal(run_flow(dir, LEARN("other", "z"), all, digest, &err), PL_OK);
+    assert_int_equal(run_flow(dir, flow, changed, digest, &err), PL_EINPUT);
+    (void)snprintf(told, sizeof told, "%s was changed since the run began; run again when no program writes to it", now.path);
+    assert_non_null(strstr(err.text, told));
+    assert_int_equal(run_flow(dir, flow, all, digest, &err), PL_OK);
+    toy_remove(dir);
+}
+
+static pl_code score_and_remove_properties(void *worker, pl_unit *unit, pl_error *err)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(now.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "DELETE FROM property", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return st_score.work(worker, unit, err);
+}
+
+static void scores_of_a_removed_property_are_not_stored(void **state)
+{
+    pl_stage meddled = st_score;
+    const pl_stage *const all[] = { &st_read, &st_prepare, &st_graph, &st_split, &st_train, &meddled, NULL };
+    char dir[256], digest[130];
+    pl_error err;
+
+    (void)state;
+    meddled.work = score_and_remove_properties;
+    toy_directory(dir);
+    table_make(dir);
+    (void)snprintf(now.path, sizeof now.path, "%s/one/results.db", dir);
+    assert_int_equal(run_flow(dir, LEARN("one", "y"), all, digest, &err), PL_EDATA);
+    assert_non_null(strstr(err.text,
+                           "one/results.db: the row of this run, its stage, a property or a model was removed while scores "
+                           "were stored; run again with --from score"));
     toy_remove(dir);
 }
 
@@ -387,6 +508,9 @@ int main(void)
         cmocka_unit_test(changed_and_restored_while_the_run_goes_on),
         cmocka_unit_test(what_an_unchanged_file_gave_is_not_read_again),
         cmocka_unit_test(rules_that_change_after_the_plan_are_refused),
+        cmocka_unit_test(a_script_that_changes_after_the_plan_is_refused),
+        cmocka_unit_test(a_model_that_changes_after_the_plan_is_refused),
+        cmocka_unit_test(scores_of_a_removed_property_are_not_stored),
         cmocka_unit_test(changed_then_the_run_dies_and_the_file_is_restored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stages/files/data_dir.h"
 #include "stages/files/out_file.h"
 #include "stages/files/own_files.h"
+#include "stages/files/version.h"
 #include "toy.h"
 
 static char dir[PATH_MAX], there[PATH_MAX];
@@ -204,12 +206,51 @@ static void an_output_is_not_the_file_that_is_read(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
+/* ---- the files of the demonstration ---- */
+
+static bool no_workflows; /* nowhere but in the current folder */
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+
+int __wrap_access(const char *path, int mode)
+{
+    const char *end = strrchr(path, '/');
+
+    return no_workflows && end != NULL && strcmp(end, "/workflows") == 0 && path[0] == '/' ? -1 : __real_access(path, mode);
+}
+
+static void the_demonstration_is_found_or_its_places_are_told(void **state)
+{
+    pl_arena *mem = pl_arena_new(1 << 12);
+    char end[PATH_MAX];
+    const char *place = "none";
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(mkdir("share", 0755), 0);
+    assert_int_equal(setenv("MOLSIEVE_SHARE", "share", 1), 0);
+    no_workflows = true;
+    assert_int_equal(st_data_dir_find(&place, mem, &err), PL_EIO);
+    (void)snprintf(end, sizeof end, "/../share/molsieve nor in %s; MOLSIEVE_SHARE can name their folder", st_source_dir);
+    assert_memory_equal(err.text, "the demonstration's files are not in /", 38);
+    assert_non_null(strstr(err.text, end));
+    assert_string_equal(place, "none");
+    assert_int_equal(mkdir("share/workflows", 0755), 0);
+    assert_int_equal(st_data_dir_find(&place, mem, NULL), PL_OK);
+    assert_string_equal(place, "share");
+    no_workflows = false;
+    assert_int_equal(unsetenv("MOLSIEVE_SHARE"), 0);
+    assert_int_equal(st_data_dir_find(&place, mem, NULL), PL_OK);
+    assert_string_equal(place, st_source_dir);
+    pl_arena_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_path_has_one_canonical_name),          CASE(a_run_knows_its_own_files),
         CASE(a_database_is_known_by_its_first_bytes), CASE(a_model_is_known_by_its_first_bytes),
-        CASE(an_output_is_not_the_file_that_is_read),
+        CASE(an_output_is_not_the_file_that_is_read), CASE(the_demonstration_is_found_or_its_places_are_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

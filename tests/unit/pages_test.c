@@ -248,11 +248,36 @@ static void rows_without_the_table_of_their_sums_are_damaged(void **unused)
     assert_non_null(strstr(err.text, "damaged, or changed by another program (table row_sum is gone); put back a copy"));
 }
 
+static bool says_nothing(const char *file, char why[PL_PAGES_WHY])
+{
+    (void)file, (void)why;
+    return true;
+}
+
+/* Before any run of this process has begun. */
+static void a_sqlite_without_files_is_told(void **unused)
+{
+    sqlite3_vfs *all[16];
+    int n = 0;
+    pl_error err = { 0 };
+
+    (void)unused;
+    for (sqlite3_vfs *v; n < 16 && (v = sqlite3_vfs_find(NULL)) != NULL; n++) {
+        all[n] = v;
+        assert_int_equal(sqlite3_vfs_unregister(v), SQLITE_OK);
+    }
+    assert_int_equal(pl_pages_start(says_nothing, &err), PL_EBUG);
+    assert_string_equal(err.text, "SQLite could not register the VFS of the page checksums");
+    for (int k = 0; k < n; k++)
+        assert_int_equal(sqlite3_vfs_register(all[k], k == 0), SQLITE_OK);
+}
+
 #define OF_RUN(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_sqlite_without_files_is_told), /* first */
         OF_RUN(every_page_of_a_run_has_its_checksum),
         OF_RUN(a_writer_renews_what_another_program_left),
         OF_RUN(what_is_left_beside_a_writer_is_renewed_when_read),

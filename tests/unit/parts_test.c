@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small parts of the pipeline: names of runs and jobs, spellings, free space, the errors of SQLite. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
@@ -225,6 +226,45 @@ static void each_error_of_sqlite_says_what_to_do(void **unused)
     fails(db, "INSERT INTO t VALUES(3)", PL_EIO, "check that file and directory exist and can be written");
     (void)sqlite3_close(db);
     (void)sqlite3_close(other);
+}
+
+static int read_fails_with;
+
+static int read_fails(sqlite3_file *file, void *to, int n, sqlite3_int64 at)
+{
+    (void)file, (void)to, (void)n, (void)at;
+    errno = 0;
+    return read_fails_with;
+}
+
+/* The system gave no number for the first error, and the checksums of pages no reason for the second. */
+static void errors_of_reading_without_a_reason_are_told(void **unused)
+{
+    static const struct {
+        int with;
+        pl_code code;
+        const char *text;
+    } cases[] = { { SQLITE_IOERR_READ, PL_EIO, "some.db: disk I/O error (266): no further details; check the disk and run again" },
+                  { SQLITE_IOERR_DATA, PL_EDATA, "some.db: a page is damaged; put back a copy, or run with --fresh" } };
+    sqlite3 *db = open_db(WRITE);
+
+    (void)unused;
+    assert_int_equal(pl_db_exec(db, "CREATE TABLE t(a UNIQUE)", NULL), PL_OK);
+    (void)sqlite3_close(db);
+    for (int i = 0; i < 2; i++) {
+        sqlite3_file *file = NULL;
+        sqlite3_io_methods methods;
+        db = open_db(WRITE);
+        assert_int_equal(sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file), SQLITE_OK);
+        const sqlite3_io_methods *own = file->pMethods;
+        methods = *own;
+        methods.xRead = read_fails;
+        file->pMethods = &methods;
+        read_fails_with = cases[i].with;
+        fails(db, "SELECT * FROM t", cases[i].code, cases[i].text);
+        file->pMethods = own;
+        (void)sqlite3_close(db);
+    }
 }
 
 /* The file descriptor of the database in this process. */
@@ -485,6 +525,7 @@ int main(void)
         cmocka_unit_test(names_are_kept_sorted_and_once),
         cmocka_unit_test(free_space_is_that_of_the_nearest_folder),
         OF_DB(each_error_of_sqlite_says_what_to_do),
+        OF_DB(errors_of_reading_without_a_reason_are_told),
         OF_DB(each_error_of_the_system_says_what_to_do),
         cmocka_unit_test(files_of_others_and_of_later_versions_are_refused),
         OF_DB(an_interrupted_query_is_a_stop),

@@ -484,6 +484,36 @@ static void the_roof_is_where_bandwidth_and_peak_meet(void **state)
     assert_null(strstr(pl_text_str(&out), "<b>"));
 }
 
+static const char *svg_of_worker;
+pl_code __wrap_ch_worker_draw(ch_worker *w, const char *smiles, ch_drawn *drawn, pl_arena *mem, pl_error *err);
+
+pl_code __wrap_ch_worker_draw(ch_worker *w, const char *smiles, ch_drawn *drawn, pl_arena *mem, pl_error *err)
+{
+    (void)w, (void)smiles, (void)mem, (void)err;
+    *drawn = (ch_drawn){ .svg = svg_of_worker, .molfile = "" };
+    return PL_OK;
+}
+
+/* The page shows its SMILES, and says why. */
+static void a_drawing_with_a_script_is_not_in_the_page(void **state)
+{
+    st_drawn drawn = { 0 };
+    st_report r = { .out = &out, .worker = (ch_worker *)(uintptr_t)&drawn, .drawn = &drawn };
+
+    (void)state;
+    svg_of_worker = HEAD LINE "<script>alert(1)</script>" TAIL;
+    st_report_draw(&r, "CC(=O)O", "x", NULL);
+    assert_string_equal(pl_text_str(&out), "<code>CC(=O)O</code>");
+    assert_string_equal(drawn.why, "CC(=O)O: the drawing has something in it that is not allowed here");
+    assert_true(drawn.n_plain == 1 && drawn.n_drawn == 0);
+    drawn = (st_drawn){ 0 };
+    pl_text_reset(&out);
+    svg_of_worker = HEAD LINE TAIL;
+    st_report_draw(&r, "CC", "x", NULL);
+    assert_non_null(strstr(pl_text_str(&out), "<svg class=\"mol\""));
+    assert_true(drawn.n_plain == 0 && drawn.n_drawn == 1 && drawn.why[0] == '\0');
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +538,7 @@ int main(void)
         CASE(what_is_not_a_drawing_is_refused),
         CASE(damaged_drawings_stay_drawings),
         CASE(a_drawing_that_is_too_large_is_refused),
+        CASE(a_drawing_with_a_script_is_not_in_the_page),
     };
 
     return cmocka_run_group_tests(tests, NULL, drop);

@@ -286,6 +286,22 @@ static void a_stop_while_answers_are_read_is_no_outcome(void **state)
     pl_arena_free(mem);
 }
 
+static void a_round_that_chose_nothing_has_no_answers(void **state)
+{
+    const st_acquire_conf depth = { .answers = { .workflow = "o.yaml", .property = "depth" } };
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const pl_workflow wf = { .workdir = dir, .storage = { path, pl_sprintf(mem, "%s/features.db", dir), 0, false } };
+    st_campaign x = campaign(&depth, "cm", mem);
+    pl_error err = { 0 };
+
+    (void)state;
+    results_make(scored);
+    x.wf = &wf;
+    assert_int_equal(st_campaign_answer(&x, 1, 3, dir, &err), PL_EINPUT);
+    assert_string_equal(err.text, "round 1: none of its 0 molecules has an answer; the first: nothing was chosen");
+    pl_arena_free(mem);
+}
+
 /* ---- labels in keys ---- */
 
 /* A label of each kind, whose hash is in a key or is not. */
@@ -536,6 +552,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_unit_or_another_property_is_no_answer, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(an_answer_without_memory_is_no_outcome, folder_make, folder_drop),
         cmocka_unit_test_setup_teardown(a_stop_while_answers_are_read_is_no_outcome, folder_make, folder_drop),
+        cmocka_unit_test_setup_teardown(a_round_that_chose_nothing_has_no_answers, folder_make, folder_drop),
         cmocka_unit_test(a_key_has_labels_of_its_property_and_its_limits),
         cmocka_unit_test_setup_teardown(records_that_are_lost_or_double_are_noticed, folder_make, folder_drop),
         cmocka_unit_test(molecules_that_are_kept_keep_what_is_theirs),

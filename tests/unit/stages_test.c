@@ -18,9 +18,11 @@
 #include "pipeline/store/store_parts.h"
 #include "pipeline/store/sums.h"
 #include "stages/commands/output/run_words.h"
+#include "stages/database/blocks.h"
 #include "stages/database/descriptor_columns.h"
 #include "stages/database/schema.h"
 #include "stages/expression/row_filter.h"
+#include "stages/merge/shard_file.h"
 #include "stages/steps/dataset/split.h"
 #include "stages/steps/ingest/prefilter.h"
 #include "stages/steps/ingest/prepare.h"
@@ -278,6 +280,58 @@ static void any_damage_to_a_block_is_bad_data(void **state)
     pl_arena_free(mem);
 }
 
+/* ---- what is not whole ---- */
+
+/* Results without any row, in a new folder. */
+static pl_store *empty_open(char dir[256], pl_arena *mem)
+{
+    pl_store *s = NULL;
+    pl_workflow *wf = PL_NEW(mem, pl_workflow, 1);
+
+    toy_directory(dir);
+    wf->workdir = dir;
+    wf->storage.results = pl_sprintf(mem, "%s/results.db", dir);
+    wf->storage.features = pl_sprintf(mem, "%s/features.db", dir);
+    assert_int_equal(pl_store_open(&s, wf, &st_schema, NULL), PL_OK);
+    assert_int_equal(pl_store_features(s, NULL), PL_OK);
+    return s;
+}
+
+static void a_unit_that_is_lost_is_told_with_its_stage(void **state)
+{
+    char dir[256];
+    pl_arena *mem = pl_arena_new(1 << 16);
+    const st_blocks b = { empty_open(dir, mem), "graph", "graph", "key" };
+    pl_block block;
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(st_blocks_get(&b, 7, &block, mem, &err), PL_EDATA);
+    assert_string_equal(err.text, pl_sprintf(mem, "%s lacks unit 7 of stage graph: run with --from graph", b.store->features_path));
+    pl_store_close(b.store);
+    pl_arena_free(mem);
+    toy_remove(dir);
+}
+
+static void a_shard_that_lacks_a_stage_is_not_written(void **state)
+{
+    pl_step step = { .stage = &st_read, .key = "key" };
+    const pl_workflow wf = { .n_steps = 1, .step = &step };
+    char dir[256];
+    pl_arena *mem = pl_arena_new(1 << 16);
+    pl_store *s = empty_open(dir, mem);
+    st_shard_file to = { .path = pl_sprintf(mem, "%s/0.db", dir), .shard = { 0, 2 } };
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(st_shard_file_write(&to, s, &wf, mem, &err), PL_EBUG);
+    assert_string_equal(err.text, pl_sprintf(mem, "%s is not written: stage read has not begun", to.path));
+    assert_int_not_equal(access(to.path, F_OK), 0);
+    pl_store_close(s);
+    pl_arena_free(mem);
+    toy_remove(dir);
+}
+
 /* ---- a file that grows ---- */
 
 #define FLOW "format: 1\nname: t\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages: {read: {}}\n"
@@ -352,7 +406,7 @@ static void a_split_file_that_changes_under_its_key_is_refused(void **state)
     the_second_run_is_right(&(change){
         .file = "parts.txt",
         .before = "two train\n",
-        .says = "parts.txt was changed since the run began",
+        .says = "parts.txt was changed since the run began; run again when no program writes to it",
         .flow = "format: 1\nname: x\nworkdir: run\ninputs: [{path: a.smi}]\nlimits: {disk_free_min: 0B}\nstages:\n  read:\n"
                 "  prepare: {conformers: {source: none}}\n  split: {method: file, path: parts.txt}\n",
         .count = "SELECT count(*) FROM split WHERE part='test'",
@@ -491,6 +545,8 @@ int main(void)
         cmocka_unit_test(every_digest_query_fits_the_schema_and_names_no_row_id),
         cmocka_unit_test(records_come_back_from_their_block_byte_for_byte),
         cmocka_unit_test(any_damage_to_a_block_is_bad_data),
+        cmocka_unit_test(a_unit_that_is_lost_is_told_with_its_stage),
+        cmocka_unit_test(a_shard_that_lacks_a_stage_is_not_written),
         cmocka_unit_test(a_file_that_grows_while_it_is_read_is_read_again),
         cmocka_unit_test(why_a_library_is_empty_is_told_or_the_error_of_its_database),
         cmocka_unit_test(a_line_of_the_log_has_time_level_and_message),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stages/steps/ingest/native.h"
 #include "stages/steps/ingest/structures.h"
 #include "toy.h"
 
@@ -244,6 +245,21 @@ static void any_thread_may_look_while_units_are_committed(void **state)
     }
 }
 
+static void tables_that_are_nowhere_are_told(void **state)
+{
+    ch_mmff tables;
+    const ch_kernels *kernels = NULL;
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(st_native_tables(&tables, &kernels, "", mem, &err), PL_ECONFIG);
+    assert_string_equal(err.text,
+                        "the tables of MMFF94 (mmffbond.par), which come with Open Babel, were not found; set BABEL_DATADIR "
+                        "to their folder, or prepare.conformers.builder to openbabel");
+    assert_int_equal(st_native_tables(&tables, &kernels, dir, mem, &err), PL_ECONFIG); /* what the reader of the tables tells */
+    assert_non_null(strstr(err.text, dir));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_setting_of_a_structure_is_told_apart, make, drop),
         cmocka_unit_test_setup_teardown(failures_hold_for_the_budget_they_were_given, make, drop),
         cmocka_unit_test_setup_teardown(any_thread_may_look_while_units_are_committed, make, drop),
+        cmocka_unit_test_setup_teardown(tables_that_are_nowhere_are_told, make, drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,8 +96,7 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
 {
     json_t *all = json_loads(m->provenance, 0, NULL);
     char hash[65], *text = NULL;
-    pl_code code = all != NULL ? molecules_hash(hash, env, d, err)
-                               : pl_fail(err, PL_EDATA, "the provenance of model %s cannot be read", m->name);
+    pl_code code = all != NULL ? molecules_hash(hash, env, d, err) : pl_fail(err, PL_ENOMEM, "provenance of the model");
 
     if (code == PL_OK) {
         const st_prepare_conf *prepare = pl_workflow_step(env->wf, "prepare")->conf;
