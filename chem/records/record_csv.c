@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "chem/molecule/valence.h"
+#include "chem/records/cxsmiles.h"
 #include "chem/records/record_parts.h"
 
 enum { QUOTED_LINES_MAX = 100 };
@@ -283,15 +284,21 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     return code;
 }
 
-/* The first word of a cell is its SMILES; a name or a CXSMILES part may follow, but another line would be lost without a word. */
+/* The first word of a cell is its SMILES; a name or a CXSMILES part may follow, but another line, or "+" and another molecule, would be
+ * lost without a word. */
 static void take_smiles(ch_reader *r, const char *s, const char *end)
 {
     size_t len, n;
-    const char *from = ch_word(&s, end, &len);
+    const char *from = ch_word(&s, end, &len), *next;
 
     if (from == NULL)
         return;
     pl_text_add_n(&r->text, from, len);
+    if (ch_cx_problem(from, len, s, (size_t)(end - s)) != NULL)
+        ch_reader_set_problem(r, "%s", ch_cx_problem(from, len, s, (size_t)(end - s)));
+    next = s;
+    if (ch_word(&next, end, &n) != NULL && n == 1 && strchr("+/;&,", next[-1]) != NULL)
+        ch_reader_set_problem(r, "csv: several molecules in one cell, with '%c' between them", next[-1]);
     while (s < end && *s != '\n' && *s != '\r')
         s++;
     if (ch_word(&s, end, &n) != NULL)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "chem/records/cxsmiles.h"
 #include "chem/records/record_parts.h"
 #include "chem/worker/worker_client.h"
 
@@ -60,6 +61,8 @@ pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
     at = line.s;
     word = ch_word(&at, line.s + line.len, &n);
     ch_reader_set_title(r, at, (size_t)(line.s + line.len - at));
+    if (word != NULL && ch_cx_problem(word, n, at, (size_t)(line.s + line.len - at)) != NULL)
+        ch_reader_set_problem(r, "%s", ch_cx_problem(word, n, at, (size_t)(line.s + line.len - at)));
     line.whole -= (size_t)(word - line.s);
     line.len -= (size_t)(word - line.s);
     line.s = word;

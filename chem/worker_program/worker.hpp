@@ -310,6 +310,9 @@ int mol_lay_out(OpenBabel::OBMol &mol, const std::vector<OpenBabel::OBCisTransSt
 
 // ---- worker_valence.cpp
 
+// Fails if an atom with a bond is no element: it stands for a group, or for a place in another part.
+void mol_check_dummies(OpenBabel::OBMol &mol);
+
 // Fails if an atom is no element, or has more bonds than its charge allows.
 void mol_check_atoms(OpenBabel::OBMol &mol);
 

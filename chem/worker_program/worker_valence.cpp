@@ -130,6 +130,13 @@ void check_valence(OBAtom &a)
 
 } // namespace
 
+void mol_check_dummies(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (a->GetAtomicNum() == 0 && a->GetExplicitDegree() > 0)
+            fail(CH_VALENCE, "atom " + number(a->GetIdx()) + " is not an element");
+}
+
 void mol_check_atoms(OBMol &mol)
 {
     FOR_ATOMS_OF_MOL(a, mol) {

@@ -239,7 +239,11 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
 /* "pIC50", "logS": the unit beside it is that of what the logarithm was taken of. */
 static bool is_logarithm(const char *name)
 {
-    return (name[0] == 'p' && isupper((unsigned char)name[1])) || strcasestr(name, "log") != NULL;
+    const char *first = name;
+
+    while (*first != '\0' && !isalnum((unsigned char)*first))
+        first++;
+    return (first[0] == 'p' && isupper((unsigned char)first[1])) || strcasestr(name, "log") != NULL;
 }
 
 static void unit_take(st_fit_table *t)

@@ -275,6 +275,8 @@ static void no_hydrogen_is_invented_for_a_missing_charge(void **state)
         { "C[O+](C)C", "C[O+](C)C", NULL },
         { "C[C-](C)(C)C", NULL, "atom 2 (C) has 4 bonds and the charge -1" },
         { "[C-]#[O+]", "[C-]#[O+]", NULL },
+        { "C*.Clc1ccccc1O", NULL, "atom 2 is not an element" }, /* of a part that would be removed */
+        { "*C.CCCCO", NULL, "atom 1 is not an element" },
         { "C[F-]", NULL, "atom 2 (F) has 1 bond and the charge -1" },
         { "C[I+]C", "C[I+]C", NULL },
         { "C[I](C)C", "C[I](C)C", NULL },

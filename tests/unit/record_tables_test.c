@@ -33,6 +33,19 @@ static void csv_quotes_may_hold_commas_and_line_ends(void **state)
     forget(&s);
 }
 
+static void a_csv_cell_with_several_molecules_is_bad(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles;y\nCCO + CCC;1\nCCO / CCC;2\nCCO +salt;3\nCCO and;4\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "csv: several molecules in one cell, with '+' between them");
+    assert_string_equal(s.problem[1], "csv: several molecules in one cell, with '/' between them");
+    assert_true(s.problem[2] == NULL && s.problem[3] == NULL);
+    forget(&s);
+}
+
 static void a_csv_cell_with_several_lines_of_smiles_is_bad(void **state)
 {
     seen s;
@@ -444,6 +457,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
+        cmocka_unit_test(a_csv_cell_with_several_molecules_is_bad),
         cmocka_unit_test(a_csv_cell_with_several_lines_of_smiles_is_bad),
         cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
         cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),

@@ -69,6 +69,52 @@ static void a_10_megabyte_line_is_one_failed_record(void **state)
     free(data);
 }
 
+/* What the bars behind a SMILES say and molsieve does not read: either the molecule is the same without it, or the record fails. */
+static void a_cxsmiles_part_that_changes_the_molecule_fails(void **state)
+{
+    static const struct {
+        const char *line, *says; /* NULL: it is read */
+    } cases[] = {
+        { "CCC |^1:0|", "a radical (^) at an atom" },
+        { "[CH2]CC |^1:0|", NULL },
+        { "[CH2]C[CH2] |^1:0,2|", NULL },
+        { "[CH2]CC |^1:0,2|", "a radical (^)" },
+        { "ClC[CH]Br |^1:2|", NULL },
+        { "ClC[CH]Br |^1:1|", "a radical (^)" },
+        { "CC |$_AP1;a,^1:0$,^4:1|", "a radical (^)" },
+        { "CC |$_AP1;^1:0$|", NULL },
+        { "CCO |(0,1,2;^1:0,2,3;)|", NULL },
+        { "CCO |Sg:n:0,1:n:ht|", "a polymer (Sg)" },
+        { "CCO |SgD:0:a:b,Sg:gen:0:|", NULL },
+        { "Cc1ccccc1 |LN:6:1.5|", "a part that repeats (LN)" },
+        { "C*.Clc1ccccc1 |m:1:3.4.5| name", "a bond to one of several atoms" },
+        { "N.[Cu] |C:0.0|", "coordinate bonds" },
+        { "CC=CC |t:1|", "write them with / and \\" },
+        { "C/C=C/C |t:1|", NULL },
+        { "CC=CC |c:1|", "cis or trans (c, t)" },
+        { "C[C@H](F)Cl |&1:1,r|", NULL },
+        { "CCO a |^1:0|", NULL },
+        { "CCO |^1:0", NULL },
+        { "CCO |", NULL },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int table = 0; table < 2; table++) {
+            char text[200];
+            seen s;
+            (void)snprintf(text, sizeof text, table ? "smiles;b\n%s;1\n" : "%s\n", cases[k].line);
+            if (table && strchr(cases[k].line, ';') != NULL)
+                continue;
+            read_text(&s, table ? ".csv" : ".smi", text);
+            assert_int_equal(s.n, 1);
+            if ((s.problem[0] == NULL) != (cases[k].says == NULL) ||
+                (s.problem[0] != NULL && strstr(s.problem[0], cases[k].says) == NULL))
+                fail_msg("%s: %s", cases[k].line, s.problem[0] != NULL ? s.problem[0] : "is read");
+            forget(&s);
+        }
+}
+
 static void an_sdf_record_ends_at_delimiter_or_end_of_file(void **state)
 {
     seen s;
@@ -356,6 +402,7 @@ int main(void)
         cmocka_unit_test(smiles_lines_are_records_blanks_and_comments_are_not),
         cmocka_unit_test(an_empty_or_blank_file_has_no_records),
         cmocka_unit_test(a_10_megabyte_line_is_one_failed_record),
+        cmocka_unit_test(a_cxsmiles_part_that_changes_the_molecule_fails),
         cmocka_unit_test(an_sdf_record_ends_at_delimiter_or_end_of_file),
         cmocka_unit_test(an_sdf_record_of_which_readers_take_a_part_is_bad),
         cmocka_unit_test(a_title_can_come_from_a_data_field),
