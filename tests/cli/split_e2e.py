@@ -199,6 +199,9 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         names = ["train", "valid", "test"]
         want = sorted(("m%d" % i, names[part]) for _, i, part in rows if part < 3 and i != 17)
         assert p.rows(by, workdir="column") == want, "m17 has the skeleton of m18, which is held out"
+        beyond = sum(part > 2 for _, _, part in rows)
+        told = [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND stage='split'", workdir="column")]
+        assert any(m.startswith("%d molecules are in no part, because split is 3" % beyond) for m in told) == (beyond > 0), (beyond, told)
         split("keep", "a.csv", "method: column, leaks: allow")
         assert p.rows(by, workdir="keep") == sorted(want + [("m17", "train")])
         assert "leaks" in split("refuse", "a.csv", "method: column, leaks: refuse", expect=2)

@@ -58,7 +58,8 @@ static pl_code values_read(split_state *s, const char *what, int64_t *contrary, 
 /* The mean of train and test would be valid: a molecule whose records are of several parts is in none. */
 pl_code st_split_column(split_state *s, pl_error *err)
 {
-    int64_t contrary = 0;
+    int64_t contrary = 0, other = 0;
+    double first = 0;
     pl_code code = values_read(s, "0, 1, 2", &contrary, err);
 
     if (code != PL_OK)
@@ -66,7 +67,14 @@ pl_code st_split_column(split_state *s, pl_error *err)
     for (int64_t i = 0; i < s->n; i++) {
         const double value = s->m[i].value;
         s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
+        if (s->m[i].part != NO_PART || isnan(value))
+            continue;
+        first = other == 0 ? value : first;
+        other++;
     }
+    if (other > 0)
+        pl_event_add(s->env, PL_WARN, "%lld %s in no part, because %s is %.10g%s; 0 is training, 1 validation, 2 test", (long long)other,
+                     pl_plural(other, "molecule is", "molecules are"), s->conf->column, first, other > 1 ? " or another value" : "");
     if (contrary > 0)
         pl_event_add(s->env, PL_WARN, "%lld %s in no part, because the records have several values in %s", (long long)contrary,
                      pl_plural(contrary, "molecule is", "molecules are"), s->conf->column);
