@@ -280,8 +280,7 @@ pl_code ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const
     batch b = { .in = in, .opts = opts != NULL ? opts : &defaults, .out = out, .mem = mem, .scratch = w->scratch };
     ch_work read = { .ctx = &b, .n = n, .ask = ask_prepare, .take = take_prepared };
     ch_work build = { .ctx = &b, .ask = ask_build, .take = take_built };
-    const bool builds = b.opts->builder == CH_OPENBABEL && (b.opts->conformer == CH_3D_AUTO || b.opts->conformer == CH_3D_GENERATE);
-    pl_code code = ch_worker_test(w, builds, err);
+    pl_code code = ch_worker_test(w, false, err);
 
     for (int32_t i = 0; i < n; i++)
         prepared_clear(&out[i]);

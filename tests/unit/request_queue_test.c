@@ -401,6 +401,27 @@ static pl_code judge(void *ctx, ch_prepared *p, pl_arena *mem, pl_error *err)
     return PL_OK;
 }
 
+static pl_code find_fails(void *ctx, const char *smiles, bool *found, ch_prepared *out, pl_arena *kept, pl_error *err)
+{
+    (void)ctx;
+    (void)smiles;
+    (void)out;
+    (void)kept;
+    *found = true;
+    return pl_fail(err, PL_EIO, "no structure can be read");
+}
+
+static void structures_that_cannot_be_looked_up_end_the_work(void **state)
+{
+    const ch_known known = { .find = find_fails };
+    bench *b = *state;
+    pl_error err = { 0 };
+
+    add(b, "build x");
+    assert_int_equal(ch_worker_prepare_all(b->w, b->in, b->n, NULL, &known, b->out, b->mem, &err), PL_EIO);
+    assert_string_equal(err.text, "no structure can be read");
+}
+
 static void only_unknown_structures_are_built(void **state)
 {
     static const char *const text[] = { "build x",  "given",        "build known",    "build die",
@@ -493,6 +514,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(only_unknown_structures_are_built, setup, teardown),
+        cmocka_unit_test_setup_teardown(structures_that_cannot_be_looked_up_end_the_work, setup, teardown),
         cmocka_unit_test_setup_teardown(a_builder_is_tested_before_its_first_structure, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_that_is_replaced_is_not_started_again, setup, teardown),
     };

@@ -108,6 +108,8 @@ static void the_comment_states_the_charge(void **state)
         { "E=-1.5 Q: +1", "", "'Q: +1' states a charge" },
         { "q = -1", "", "a word of its own" },
         { "chg=1", "", "a word of its own" },
+        { "net_q 1", "", "'net_q 1' states a charge" }, /* a shorter name needs a sign before its number */
+        { "q 0 1", "", "an odd number of electrons" },
         { "qtot=1 e=2", "", "a word of its own" },
         { "totalCharge=1", "", "a word of its own" },
         { "formal_charge=1", "", "a word of its own" },
