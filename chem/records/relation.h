@@ -1,12 +1,13 @@
 /* chem/records/relation.h - values whose relation, unit or kind stands in a field of its own, as in exports of ChEMBL: Standard Relation
  * ">" beside Standard Value "10000" is the limit ">10000", Standard Units says of what, and Standard Type what was measured (IC50, Ki).
  *
- * A relation field has a name that ends with "relation" or "qualifier". It belongs to the field whose name has in its place "value" or
+ * A relation field has a name that ends with "relation", "qualifier", "operator" or the like. It belongs to the field whose name has in its place "value" or
  * nothing: "Standard Relation" to "Standard Value", "ic50_relation" to "IC50 (nM)", "relation" to "value". Letter case, blanks, signs and
  * a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
  *
  * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way. One that is called "units" or
- * "Standard Units" and belongs to no field of the record may be meant for any. The same holds of a field of kinds, whose name ends with
+ * "Standard Units" and belongs to no field of the record may be meant for any. If there is none, the name of the label, or the first field
+ * of any name whose text is a concentration, says it. The same holds of a field of kinds, whose name ends with
  * "type": letter case, blanks and signs do not count in its text, and one that is called "type" or "Assay Type" is not meant for any. If
  * there is none, the first field whose text is a kind ("IC50", "Ki", "LD50", "logD") is meant, whatever its name is. */
 #ifndef CH_RELATION_H
@@ -18,8 +19,8 @@
  * empty one leave the number. */
 pl_code ch_record_measured(ch_field **out, int *n_out, const ch_reader *r, const ch_record *rec, pl_arena *mem, pl_error *err);
 
-/* The first field that holds a relation such as ">", where none belongs to `label`: it may be meant for it. NULL: there is none, or
- * label is NULL. */
+/* The first field that holds a relation such as ">", where none belongs to `label`: it may be meant for it. A field of any name may be one
+ * whose text is a sign alone. NULL: there is none, or label is NULL. */
 const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_field *label);
 
 enum { CH_RELATION_BYTES = 400 };

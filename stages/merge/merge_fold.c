@@ -110,7 +110,7 @@ static const char runs_sql[] =
     "INSERT INTO temp.merge_run SELECT coalesce(max(run_id),0) FROM main.run;"
     "INSERT INTO main.run SELECT run_id+" RUN ", uuid,command,argv_json,config_yaml,config_sha256,resumed_from+" RUN ","
     " state,exit_code,stop_reason,started_utc,ended_utc,host,scheduler,scheduler_job_id,array_task,ranks,workers,seed,"
-    " program_version,git_commit,openbabel_version,sqlite_version,kernels,cpu_s,worker_cpu_s FROM s.run ORDER BY run_id;"
+    " program_version,git_commit,openbabel_version,sqlite_version,kernels,cpu_s,worker_cpu_s FROM s.run;"
     "INSERT INTO main.event(run_id,at_utc,level,stage,message) SELECT run_id+" RUN ",at_utc,level,stage,message FROM s.event"
     " ORDER BY event_id;"
     "INSERT OR IGNORE INTO main.file_hash SELECT * FROM s.file_hash;"
