@@ -109,7 +109,7 @@ static void say(const st_ask *ask, const st_chosen *said)
     if (said->sigma != ST_SIGMA_AUTO)
         (void)fprintf(stderr, ", standard deviation: %s", st_sigma_names[said->sigma]);
     if (by == ST_EXPECTED_IMPROVEMENT)
-        (void)fprintf(stderr, ", above %g (%s)", said->best, said->best_of);
+        (void)fprintf(stderr, ", %s %g (%s)", said->low ? "below" : "above", said->best, said->best_of);
     (void)fprintf(stderr, "\n");
     say_left_out(said->n_measured, "measured, or the model learned from them (--measured takes them)");
     say_left_out(said->n_listed, "named in the file of --exclude");

@@ -236,6 +236,19 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
                    what);
 }
 
+/* Tables of `predict`, `next`, `top` and `export` have the prediction under the name of the property. */
+static const char *beside_find(const names *all, const char *target)
+{
+    static const char *const endings[] = { "_similarity", "_domain", "_interval90", "_stdev" };
+    const size_t n = strlen(target);
+
+    for (int k = 0; k < all->n; k++)
+        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+            if (strncmp(all->name[k], target, n) == 0 && strcmp(all->name[k] + n, endings[i]) == 0)
+                return all->name[k];
+    return NULL;
+}
+
 /* "pIC50", "logS": the unit beside it is that of what the logarithm was taken of. */
 static bool is_logarithm(const char *name)
 {
@@ -320,6 +333,7 @@ static pl_code table_read(st_fit_table *t, const st_fit_ask *ask, ch_worker *w, 
     if (code != PL_OK)
         return code;
     t->names = names_text(&all, mem);
+    t->beside = t->target != NULL ? beside_find(&all, t->target) : NULL;
     return t->names != NULL ? table_judge(t, ask, &all, err) : pl_fail(err, PL_ENOMEM, "a table");
 }
 

@@ -37,6 +37,7 @@ typedef struct st_fit_table {
     const char *relation;     /* a number beside a relation such as ">" that may be meant for it: place and problem; NULL: none */
     ch_units units;           /* of the target, by a column of units */
     const char *unit;         /* by the table; NULL: it says none, or the target is a logarithm by its name (pIC50), or a class */
+    const char *beside;       /* a column such as y_similarity, which says that y has predictions; NULL: none */
     const char *names;        /* "id, smiles, pIC50": columns or data fields, for messages */
 } st_fit_table;
 

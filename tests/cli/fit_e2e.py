@@ -111,6 +111,7 @@ def data_fields_of_sdf_are_learned():
         p.run("predict", "esol", "in.smi", "-o", "in.sdf.gz", expect=None)
         _, out, _ = p.run("fit", "in.sdf.gz", "-t", "logS", "--family", "gp")
         assert "SMILES" not in out and "its gp" not in out and "the model" in out, out
+        assert "warning: logS has predictions, as the column logS_" in out, out
 
 
 def a_stop_costs_nothing():

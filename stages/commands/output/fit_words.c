@@ -17,6 +17,9 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network, const
 
     pl_cmd_print("table: %s of %s records have a number in %s\n", pl_count_str(t->numbers, a), pl_count_str(t->records, b),
                  t->target);
+    if (t->beside != NULL)
+        pl_cmd_print("warning: %s has predictions, as the column %s beside it says, and no measured values\n", t->target,
+                     t->beside);
     if (t->smiles != NULL)
         pl_cmd_print("SMILES: column %s%s\n", t->smiles, t->guessed ? ", by what it holds" : "");
     if (t->texts > 0)

@@ -73,8 +73,9 @@ pl_code st_split_column(split_state *s, pl_error *err)
         other++;
     }
     if (other > 0)
-        pl_event_add(s->env, PL_WARN, "%lld %s in no part, because %s is %.10g%s; 0 is training, 1 validation, 2 test", (long long)other,
-                     pl_plural(other, "molecule is", "molecules are"), s->conf->column, first, other > 1 ? " or another value" : "");
+        pl_event_add(s->env, PL_WARN, "%lld %s in no part, because %s is %.10g%s; 0 is training, 1 validation, 2 test",
+                     (long long)other, pl_plural(other, "molecule is", "molecules are"), s->conf->column, first,
+                     other > 1 ? " or another value" : "");
     if (contrary > 0)
         pl_event_add(s->env, PL_WARN, "%lld %s in no part, because the records have several values in %s", (long long)contrary,
                      pl_plural(contrary, "molecule is", "molecules are"), s->conf->column);
