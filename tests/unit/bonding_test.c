@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "chem/common/bonding.h"
+#include "tests/heap.h"
 
 enum { MAX = 2048 };
 
@@ -328,6 +329,44 @@ static void missing_hydrogens_are_seen_by_lengths_and_angles(void **state)
     }
 }
 
+/* A chain of 120 CH2: more pairs of near atoms than there is room for at first. */
+static void refused_memory_is_told(void **state)
+{
+    enum { CARBONS = 120, ATOMS = 3 * CARBONS };
+    static uint8_t z[ATOMS], order[4 * ATOMS];
+    static double xyz[ATOMS][3];
+    static int32_t bond[4 * ATOMS][2];
+    static int8_t formal[ATOMS];
+    ch_bonding end[3] = { CH_BONDING_MEMORY, CH_BONDING_MEMORY, CH_BONDING_MEMORY };
+    int32_t n = 0, where[2];
+    long refusals[3] = { 0 };
+
+    (void)state;
+    for (int i = 0; i < ATOMS; i++) {
+        const int c = i / 3, which = i % 3, up = c % 2 ? 1 : -1;
+        z[i] = which == 0 ? 6 : 1;
+        xyz[i][0] = 1.26 * c;
+        xyz[i][1] = which == 0 ? 0.44 * up : 1.05 * up;
+        xyz[i][2] = which == 0 ? 0 : 0.88 * (which == 1 ? 1 : -1);
+    }
+    for (int what = 0; what < 3; what++)
+        for (long k = 1; end[what] == CH_BONDING_MEMORY && k < 100; k++) {
+            const ch_skeleton s = {
+                .n_atoms = ATOMS, .n_bonds = n, .z = z, .xyz = (const double(*)[3])xyz, .bond = (const int32_t(*)[2])bond
+            };
+            atomic_store(&heap_countdown, k);
+            if (what == 0)
+                end[what] = ch_bonding_connect(ATOMS, z, (const double(*)[3])xyz, bond, &n);
+            else
+                end[what] = what == 1 ? ch_bonding_solve(&s, order, formal) : ch_bonding_check(&s, order, formal, where);
+            atomic_store(&heap_countdown, 0);
+            refusals[what] += end[what] == CH_BONDING_MEMORY;
+        }
+    assert_int_equal(n, ATOMS - 1);
+    assert_true(end[0] == CH_BONDING_OK && end[1] == CH_BONDING_SHELL && end[2] != CH_BONDING_MEMORY);
+    assert_true(refusals[0] >= 3 && refusals[1] >= 7 && refusals[2] >= 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +378,7 @@ int main(void)
         cmocka_unit_test(a_search_without_end_is_given_up),
         cmocka_unit_test(atoms_too_near_for_their_valence_are_not_connected),
         cmocka_unit_test(missing_hydrogens_are_seen_by_lengths_and_angles),
+        cmocka_unit_test(refused_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
