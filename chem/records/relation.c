@@ -153,8 +153,8 @@ static bool is_type(char stem[KEY], const char *name)
 /* Of ChEMBL and others, for the value of a row. */
 static bool is_of_any(const char *stem)
 {
-    static const char *const all[] = { "",      "standard", "published",   "activity",      "result",
-                                       "assay", "value",    "measurement", "concentration", "data" };
+    static const char *const all[] = { "",      "standard", "published",   "activity",     "result",
+                                       "assay", "value",    "measurement", "concentration" };
 
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (strcmp(stem, all[k]) == 0)

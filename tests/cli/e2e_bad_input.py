@@ -138,13 +138,17 @@ def an_empty_file_warns_and_no_record_is_an_error():
         assert "no records" in err and "empty.smi" in err and "inputs" in err, err
 
 
-def a_table_without_column_names_is_warned_of():
+def a_table_without_column_names_is_refused():
+    """Its first molecule would be lost. Where the first name is no molecule, the column may be one of SMILES all the same."""
     with Project() as p:
         p.put("bare.csv", "CCO,a\nCCN,b\n")
+        p.put("drawn.csv", "drawn,x\nCCO,a\nCCN,b\n")
         p.put("named.csv", "id,Smiles\na,CCO\n")
-        _, _, err = p.run("run", p.workflow(["bare.csv", "named.csv"], "  read: {}\n"))
-        assert 'bare.csv: no column has the name smiles; the first column, "CCO", is used' in err and "named.csv:" not in err, err
-        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%bare.csv%'") == 1
+        err = p.run("run", p.workflow(["bare.csv", "named.csv"], "  read: {}\n"), expect=2)[2]
+        assert 'bare.csv: the first row has to name the columns, but it has a molecule: the column with SMILES is called "CCO"' in err, err
+        _, _, err = p.run("run", p.workflow(["drawn.csv", "named.csv"], "  read: {}\n"))
+        assert 'drawn.csv: no column has the name smiles; the first column, "drawn", is used' in err and "named.csv:" not in err, err
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%drawn.csv%'") == 1
 
 
 def a_record_without_a_smiles_fails_before_its_worker():
@@ -420,7 +424,7 @@ def parents(path):
 
 
 main([an_unreadable_folder_is_an_error_and_not_empty, a_decimal_comma_is_reported_once, an_unusual_charge_in_an_xyz_comment_is_refused, one_bad_molecule_fails_alone, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_reported_with_its_place,
-      an_empty_file_warns_and_no_record_is_an_error, a_table_without_column_names_is_warned_of, a_record_without_a_smiles_fails_before_its_worker, a_wrong_format_fails_records_and_is_reported,
+      an_empty_file_warns_and_no_record_is_an_error, a_table_without_column_names_is_refused, a_record_without_a_smiles_fails_before_its_worker, a_wrong_format_fails_records_and_is_reported,
       the_unread_rest_of_a_file_is_one_failed_record,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,
       a_truncated_gzip_keeps_what_was_whole, bytes_after_gzip_data_are_reported,

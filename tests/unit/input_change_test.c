@@ -427,7 +427,7 @@ static void scores_of_a_removed_property_are_not_stored(void **state)
 
 static void hash_whole(const char *path, const char *format, char out[65], int64_t *n)
 {
-    const ch_reader_opts opts = { .hash = true };
+    const ch_reader_opts opts = { .hash = true, .smiles_later = true };
     ch_reader *r;
     ch_record rec;
     bool more = true;

@@ -395,6 +395,7 @@ static void kinds_of_a_column_are_one(void **state)
     /* Of another column, of the assay, of anything, numbers. */
     assert_units("smiles,pX,Standard Value,Standard Type\nC,1,4,IC50\nCC,2,5,Ki\n", "pX", "", "");
     assert_units("smiles,x,Assay Type\nC,1,B\nCC,2,F\n", "x", "", "");
+    assert_units("smiles,x,Data Type\nC,1,B\nCC,2,F\n", "x", "", "");
     assert_units("smiles,x,type\nC,1,a\nCC,2,b\n", "x", "", "");
     assert_units("smiles,x,Standard Type\nC,1,1\nCC,2,2\n", "x", "", "");
     assert_units("smiles,x,Standard Type\nC,1,IC50\nCC,2,--\n", "x", "", "");
