@@ -226,7 +226,7 @@ static const struct {
     { "draw", CH_OP_SVG, false, ask_drawn },           { "rules", CH_OP_RULES, false, ask_rules },
     { "match", CH_OP_MATCH, false, ask_matches },
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, TRIES = 24, TRIES_ONCE = 4 };
+enum { KINDS = sizeof kinds / sizeof *kinds, TRIES = 16, TRIES_ONCE = 4 };
 
 /* ---- the tests ------------------------------------------------------------ */
 
@@ -325,7 +325,8 @@ static void a_wrong_number_in_an_answer_is_not_followed(void **state)
     for (size_t k = 0; k < KINDS; k++) {
         ch_worker *w = NULL;
         const int32_t len = whole_length(&w, k);
-        for (int32_t at = 0; at + 4 <= len && !kinds[k].once; at += at < 200 ? 4 : 4 + len / 50)
+        const int32_t first = kinds[k].op == CH_OP_READS ? 0 : HEAD; /* the head is read alike for all */
+        for (int32_t at = first; at + 4 <= len && !kinds[k].once; at += at < 200 ? 4 : 4 + len / 50)
             for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
                 pl_error err;
                 const pl_code code = ask(&w, k, (plan){ .at = at, .number = wrong[i] }, &err);
