@@ -236,7 +236,7 @@ static void cumulenes_make(terms_work *w)
 
     for (int32_t b = 0; b < p->n_bonds; b++)
         for (int e = 0; p->order[b] == 2 && e < 2; e++)
-            if (is_end(p, p->bond[b][e]) && is_cumulated(p, p->bond[b][1 - e]))
+            if (is_end(p, p->bond[b][e]))
                 cumulene_make(w, p->bond[b][e], p->bond[b][1 - e]);
 }
 

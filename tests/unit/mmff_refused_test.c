@@ -158,6 +158,39 @@ static void a_sulfonamide_may_have_its_charge_on_oxygen(void **state)
     assert_int_equal(terms[1].type[4], 62); /* nitrogen of an anion beside sulfur */
 }
 
+/* Ketene and ethene: their double bonds have no torsions but those of MMFF94; allene's have. */
+static void only_cumulenes_have_torsions_across_them(void **state)
+{
+    static const struct {
+        int n, z[7], n_bonds, bond[6][3], more;
+    } cases[] = {
+        { 5, { 8, 6, 6, 1, 1 }, 4, { { 0, 1, 2 }, { 1, 2, 2 }, { 2, 3, 1 }, { 2, 4, 1 } }, 0 },
+        { 6, { 6, 6, 1, 1, 1, 1 }, 5, { { 0, 1, 2 }, { 0, 2, 1 }, { 0, 3, 1 }, { 1, 4, 1 }, { 1, 5, 1 } }, 0 },
+        { 7, { 6, 6, 6, 1, 1, 1, 1 }, 6, { { 0, 1, 2 }, { 0, 3, 1 }, { 0, 4, 1 }, { 1, 2, 2 }, { 2, 5, 1 }, { 2, 6, 1 } }, 4 },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ch_terms terms[2];
+        ch_mol mol;
+        assert_int_equal(ch_mol_alloc(&mol, cases[k].n, cases[k].n_bonds, mem, NULL), PL_OK);
+        for (int i = 0; i < cases[k].n; i++)
+            mol.z[i] = (uint8_t)cases[k].z[i];
+        for (int b = 0; b < cases[k].n_bonds; b++) {
+            mol.bond[b][0] = cases[k].bond[b][0];
+            mol.bond[b][1] = cases[k].bond[b][1];
+            mol.order[b] = cases[k].bond[b][2] == 2 ? CH_DOUBLE : CH_SINGLE;
+        }
+        for (int c = 0; c < 2; c++) {
+            pl_error err = { 0 };
+            if (ch_terms_make(&terms[c], &mol, &mmff, &(ch_mmff_options){ .cumulenes = c == 1 }, mem, &err) != PL_OK)
+                fail_msg("case %zu: %s", k, err.text);
+        }
+        assert_int_equal(terms[1].n_torsions, terms[0].n_torsions + cases[k].more);
+        assert_true((terms[1].offset > 0) == (cases[k].more > 0) && terms[0].offset == 0);
+    }
+}
+
 static void a_molecule_of_too_many_atoms_is_refused(void **state)
 {
     const ch_mol many = { .n_atoms = CH_TERMS_MAX_ATOMS + 1 };
@@ -377,6 +410,7 @@ int main(void)
         cmocka_unit_test(simple_hydrides_have_their_types),
         cmocka_unit_test(a_group_is_typed_alike_wherever_its_atoms_stand),
         cmocka_unit_test(a_sulfonamide_may_have_its_charge_on_oxygen),
+        cmocka_unit_test(only_cumulenes_have_torsions_across_them),
         cmocka_unit_test(a_molecule_of_too_many_atoms_is_refused),
         cmocka_unit_test(terms_of_another_molecule_are_refused),
         cmocka_unit_test(random_graphs_are_typed_or_refused),
