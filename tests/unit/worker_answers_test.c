@@ -120,7 +120,9 @@ static int be_the_worker(char *bytes)
     const int real = start_real(bytes);
     pl_text request = { 0 }, answer = { 0 };
 
-    for (uint32_t op; real >= 0;) {
+    uint32_t op;
+
+    while (real >= 0) { /* until an end of the line is closed */
         relay(0, real, &request);
         memcpy(&op, request.s + 4, sizeof op);
         relay(real, -1, &answer);
