@@ -60,7 +60,7 @@ typedef struct ch_reader_opts {
     bool hash;                /* compute the hash for ch_reader_hash                          */
     struct ch_worker *lister; /* borrowed; NULL: files of such formats are one failed record  */
     const atomic_int *stop;   /* borrowed; NULL, or: non-zero ends reading with ESTOP         */
-    bool smiles_later;        /* csv: the caller looks for the column of SMILES itself, and asks ch_reader_headed */
+    bool smiles_later;        /* csv: the caller needs no SMILES, or finds their column itself and asks ch_reader_headed */
     bool whole_lines;         /* the last record has a problem if a pipe or a terminal ended within its last line */
 } ch_reader_opts;
 

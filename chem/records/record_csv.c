@@ -289,13 +289,14 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
 static void take_smiles(ch_reader *r, const char *s, const char *end)
 {
     size_t len, n;
-    const char *from = ch_word(&s, end, &len), *next;
+    const char *from = ch_word(&s, end, &len), *next, *behind;
 
     if (from == NULL)
         return;
     pl_text_add_n(&r->text, from, len);
-    if (ch_cx_problem(from, len, s, (size_t)(end - s)) != NULL)
-        ch_reader_set_problem(r, "%s", ch_cx_problem(from, len, s, (size_t)(end - s)));
+    behind = ch_cx_problem(from, len, s, (size_t)(end - s));
+    if (behind != NULL)
+        ch_reader_set_problem(r, "%s", behind);
     next = s;
     if (ch_word(&next, end, &n) != NULL && n == 1 && strchr("+/;&,", next[-1]) != NULL)
         ch_reader_set_problem(r, "csv: several molecules in one cell, with '%c' between them", next[-1]);

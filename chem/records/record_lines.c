@@ -47,7 +47,7 @@ static bool is_line_record(const ch_reader *r, const ch_line *line)
 pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
 {
     ch_line line;
-    const char *at, *word;
+    const char *at, *word, *problem;
     size_t n;
 
     for (;;) {
@@ -61,8 +61,9 @@ pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
     at = line.s;
     word = ch_word(&at, line.s + line.len, &n);
     ch_reader_set_title(r, at, (size_t)(line.s + line.len - at));
-    if (word != NULL && ch_cx_problem(word, n, at, (size_t)(line.s + line.len - at)) != NULL)
-        ch_reader_set_problem(r, "%s", ch_cx_problem(word, n, at, (size_t)(line.s + line.len - at)));
+    problem = word != NULL ? ch_cx_problem(word, n, at, (size_t)(line.s + line.len - at)) : NULL;
+    if (problem != NULL)
+        ch_reader_set_problem(r, "%s", problem);
     line.whole -= (size_t)(word - line.s);
     line.len -= (size_t)(word - line.s);
     line.s = word;

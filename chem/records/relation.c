@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "pipeline/base/text.h"
 
@@ -35,8 +36,14 @@ static bool cut(char key[KEY], const char *ending)
 static bool is_relation(char stem[KEY], const char *name)
 {
     key_of(stem, name);
-    return cut(stem, "relation") || cut(stem, "relationship") || cut(stem, "qualifier") || cut(stem, "operator") ||
-           cut(stem, "modifier") || cut(stem, "comparator");
+    return cut(stem, "relation") || cut(stem, "qualifier");
+}
+
+/* Names that mean other things, too, such as a person: they are a relation where the text is a sign. */
+static bool may_be_relation(char stem[KEY], const char *name)
+{
+    key_of(stem, name);
+    return cut(stem, "relationship") || cut(stem, "operator") || cut(stem, "modifier") || cut(stem, "comparator");
 }
 
 static bool belongs(const char *stem, const char *name)
@@ -70,6 +77,20 @@ static bool is_sign(const char *text, size_t n)
            (strchr("<>~", text[0]) != NULL || strncmp(text, "\xe2\x89\xa4", 3) == 0 || strncmp(text, "\xe2\x89\xa5", 3) == 0);
 }
 
+/* "<", ">=" and the like, whatever the field is called. */
+static bool is_sign_alone(const ch_field *f)
+{
+    size_t n;
+    const char *text = relation_text(&n, f->text);
+
+    return !f->is_number && is_sign(text, n) && (n <= 2 ? strspn(text, "<>=~") >= n : n == 3 && (unsigned char)text[0] == 0xe2);
+}
+
+static bool relates(char stem[KEY], const ch_field *f)
+{
+    return is_relation(stem, f->name) || (may_be_relation(stem, f->name) && is_sign_alone(f));
+}
+
 static pl_code join(ch_field *field, int n, const ch_field *relation, const char *stem, pl_arena *mem, pl_error *err)
 {
     size_t len;
@@ -93,18 +114,9 @@ pl_code ch_record_measured(ch_field **out, int *n_out, const ch_reader *r, const
     pl_code code = ch_record_fields(out, n_out, r, rec, mem, err);
 
     for (int i = 0; code == PL_OK && i < *n_out; i++)
-        if (is_relation(stem, (*out)[i].name))
+        if (relates(stem, &(*out)[i]))
             code = join(*out, *n_out, &(*out)[i], stem, mem, err);
     return code;
-}
-
-/* "<", ">=" and the like, whatever the field is called. */
-static bool is_sign_alone(const ch_field *f)
-{
-    size_t n;
-    const char *text = relation_text(&n, f->text);
-
-    return !f->is_number && is_sign(text, n) && (n <= 2 ? strspn(text, "<>=~") >= n : n == 3 && (unsigned char)text[0] == 0xe2);
 }
 
 const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_field *label)
@@ -115,7 +127,7 @@ const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_fiel
     for (int i = 0; i < n && label != NULL; i++) {
         size_t len;
         const char *text;
-        const bool named = is_relation(stem, fields[i].name);
+        const bool named = relates(stem, &fields[i]);
         if (named && belongs(stem, label->name))
             return NULL;
         text = relation_text(&len, fields[i].text);
@@ -132,6 +144,17 @@ void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, cons
         "%.60s is '%.20s' beside a number in %.60s: a limit is no measured value; if the column belongs to %.60s, call it "
         "\"%.60s relation\", otherwise remove it",
         relation->name, relation->text, label, label, label);
+}
+
+bool ch_is_of_prediction(const char *name, const char *label)
+{
+    static const char *const endings[] = { "_similarity", "_domain", "_interval90", "_stdev" };
+    const size_t n = strlen(label);
+    bool found = false;
+
+    for (size_t k = 0; k < sizeof endings / sizeof *endings; k++)
+        found = found || (strncasecmp(name, label, n) == 0 && strcasecmp(name + n, endings[k]) == 0);
+    return found;
 }
 
 /* ---- units and kinds ------------------------------------------------------ */

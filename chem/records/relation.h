@@ -1,9 +1,9 @@
 /* chem/records/relation.h - values whose relation, unit or kind stands in a field of its own, as in exports of ChEMBL: Standard Relation
  * ">" beside Standard Value "10000" is the limit ">10000", Standard Units says of what, and Standard Type what was measured (IC50, Ki).
  *
- * A relation field has a name that ends with "relation", "qualifier", "operator" or the like. It belongs to the field whose name has in its place "value" or
- * nothing: "Standard Relation" to "Standard Value", "ic50_relation" to "IC50 (nM)", "relation" to "value". Letter case, blanks, signs and
- * a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
+ * A relation field has a name that ends with "relation" or "qualifier", or with "operator", "modifier" or "comparator" and a sign for its
+ * text. It belongs to the field whose name has in its place "value" or nothing: "Standard Relation" to "Standard Value", "ic50_relation"
+ * to "IC50 (nM)", "relation" to "value". Letter case, blanks, signs and a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
  *
  * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way. One that is called "units" or
  * "Standard Units" and belongs to no field of the record may be meant for any. If there is none, the name of the label, or the first field
@@ -26,6 +26,10 @@ const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_fiel
 enum { CH_RELATION_BYTES = 400 };
 /* Why such a field is a problem, and what to do: for messages that name the place. */
 void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, const char *label);
+
+/* Whether a field of that name says that `label` beside it has predictions: "pIC50_similarity" of pIC50, as `predict`, `next`, `top` and
+ * `export` write it. */
+bool ch_is_of_prediction(const char *name, const char *label);
 
 enum { CH_UNIT_BYTES = 64 };
 /* The field that says, or may say, in which unit `label` is, with the unit as it is compared: without quotes and blanks, "um" for the

@@ -236,16 +236,11 @@ static pl_code texts_tell(const st_fit_table *t, pl_error *err)
                    what);
 }
 
-/* Tables of `predict`, `next`, `top` and `export` have the prediction under the name of the property. */
 static const char *beside_find(const names *all, const char *target)
 {
-    static const char *const endings[] = { "_similarity", "_domain", "_interval90", "_stdev" };
-    const size_t n = strlen(target);
-
     for (int k = 0; k < all->n; k++)
-        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-            if (strncmp(all->name[k], target, n) == 0 && strcmp(all->name[k] + n, endings[i]) == 0)
-                return all->name[k];
+        if (ch_is_of_prediction(all->name[k], target))
+            return all->name[k];
     return NULL;
 }
 

@@ -172,19 +172,16 @@ static pl_code unit_check(const reading *x, pl_error *err)
 /* Tables of `next`, `top` and `export` have the prediction under the name of the property. */
 static pl_code column_find(reading *x, pl_error *err)
 {
-    static const char *const beside[] = { "_similarity", "_domain", "_interval90", "_stdev" };
     const char *name = x->ask->column != NULL ? x->ask->column : x->out->property, *near;
 
     x->out->column = column_named(x, name);
-    for (size_t k = 0; k < sizeof beside / sizeof *beside && x->ask->column == NULL && x->out->column != NULL; k++) {
-        const char *other = pl_sprintf(x->mem, "%s%s", name, beside[k]);
-        if (other != NULL && column_named(x, other) != NULL)
+    for (int k = 0; k < x->n_names && x->ask->column == NULL && x->out->column != NULL; k++)
+        if (ch_is_of_prediction(x->names[k], name))
             return pl_fail(
                 err, PL_ECONFIG,
                 "%s: the column %s has predictions, as the column %s beside it says; write measured values into a column of "
                 "their own and name it with --column",
-                x->out->path, name, other);
-    }
+                x->out->path, name, x->names[k]);
     if (columns_named(x, name) > 1)
         return pl_fail(err, PL_ECONFIG, "%s has %d columns called %s: which one? give them different names", x->out->path,
                        columns_named(x, name), name);

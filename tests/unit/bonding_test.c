@@ -347,7 +347,8 @@ static void refused_memory_is_told(void **state)
         z[i] = which == 0 ? 6 : 1;
         xyz[i][0] = 1.26 * c;
         xyz[i][1] = which == 0 ? 0.44 * up : 1.05 * up;
-        xyz[i][2] = which == 0 ? 0 : 0.88 * (which == 1 ? 1 : -1);
+        static const double across[3] = { 0, 0.88, -0.88 };
+        xyz[i][2] = across[which];
     }
     for (int what = 0; what < 3; what++)
         for (long k = 1; end[what] == CH_BONDING_MEMORY && k < 100; k++) {

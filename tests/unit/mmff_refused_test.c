@@ -381,8 +381,9 @@ static void rows_are_there_once(void **state)
         while (*row == '*')
             row = strchr(row, '\n') + 1;
         const int before = (int)(row - (const char *)whole.data), n = (int)strcspn(row, "\n") + 1;
-        const char *text =
-            pl_sprintf(mem, "%.*s%.*s%s", before, (const char *)whole.data, of_types ? 0 : n, row, of_types ? row + n : row);
+        const int again = of_types ? 0 : n; /* of the first row */
+        const char *rest = of_types ? row + n : row;
+        const char *text = pl_sprintf(mem, "%.*s%.*s%s", before, (const char *)whole.data, again, row, rest);
         assert_int_equal(unlink(path), 0);
         assert_int_equal(pl_file_write(path, (pl_bytes){ text, strlen(text) }, NULL), PL_OK);
         if (!of_types)

@@ -339,6 +339,9 @@ static void a_relation_of_another_value_is_unclear(void **state)
     assert_measured("relation,IC50", "=,7", "=|7 number", "");
     assert_measured("Operator,IC50", ">,7", ">|7 number", "Operator");
     assert_measured("IC50_operator,IC50", ">,7", ">|>7", "");
+    assert_measured("operator,value", ">,7", ">|>7", "");
+    assert_measured("operator,value", "J. Smith,7", "J. Smith|7 number", ""); /* a person */
+    assert_measured("operator,value", "=,7", "=|7 number", "");
     assert_measured("IC50 Modifier,IC50", "<=,7", "<=|<=7", "");
     assert_measured("sign,IC50", "'>=',7", "'>='|7 number", "sign");
     assert_measured("censored,IC50", "\xe2\x89\xa4,7", "\xe2\x89\xa4|7 number", "censored");

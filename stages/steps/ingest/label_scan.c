@@ -49,8 +49,6 @@ typedef struct scan {
     pl_arena *mem;
 } scan;
 
-/* ---- one text ---- */
-
 /* ---- which labels ---- */
 
 static void add_label(scan *s, const char *name, bool learned)
