@@ -53,7 +53,7 @@ foreach(case a_family_is_learned_evaluated_and_scored a_model_without_a_network_
 endforeach()
 foreach(case a_molecule_at_several_temperatures_is_several_observations workers_and_kills_change_nothing
         scores_equal_predictions_and_a_gap_fails what_lacks_a_column_is_told_before_any_work
-        shards_merge_into_one_run limits_do_not_widen_the_domain_of_a_column fit_takes_columns a_screen_in_shards_and_an_evaluation_equal_one_run a_network_reads_columns_and_descriptors)
+        shards_merge_into_one_run limits_do_not_widen_the_domain_of_a_column fit_takes_columns units_and_limits_of_columns_are_heard a_screen_in_shards_and_an_evaluation_equal_one_run a_network_reads_columns_and_descriptors)
   molsieve_script_test(inputs.${case} cli/inputs_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case targets_with_missing_values_are_learned_together classes_with_missing_values_are_learned_together

@@ -277,6 +277,24 @@ static bool is_units_of_other(const char *name, const ch_field *fields, int n)
     return is_units(stem, name) && belongs_to_some(stem, fields, n);
 }
 
+static bool is_of_none(const char *stem)
+{
+    (void)stem;
+    return false;
+}
+
+const ch_field *ch_unit_own(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *column)
+{
+    const ch_field *f = beside(fields, n, column, is_units, is_of_none);
+
+    if (f == NULL && column != NULL && ch_unit_in_name(unit, column->name))
+        return column;
+    unit[0] = '\0';
+    if (f != NULL)
+        ch_unit_plain(unit, f->text);
+    return f;
+}
+
 const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label)
 {
     const ch_field *f = beside(fields, n, label, is_units, is_of_any);
@@ -321,10 +339,10 @@ static bool said_add(ch_said *s, const ch_field *f, const char *text, bool same,
     return !same;
 }
 
-static bool unit_add(ch_said *s, const ch_field *fields, int n, const ch_field *label, int64_t line)
+/* Adds the unit of `label` that field f says. */
+static bool unit_add(ch_said *s, const ch_field *label, const ch_field *f, const char *unit, int64_t line)
 {
-    char unit[CH_UNIT_BYTES], own[CH_UNIT_BYTES];
-    const ch_field *f = ch_unit_of(unit, fields, n, label);
+    char own[CH_UNIT_BYTES];
 
     if (f == NULL || unit[0] == '\0')
         return false;
@@ -385,9 +403,19 @@ static bool type_add(ch_said *s, const ch_field *fields, int n, const ch_field *
 
 bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line)
 {
-    const bool unit = unit_add(&u->unit, fields, n, label, line), type = type_add(&u->type, fields, n, label, line);
+    char text[CH_UNIT_BYTES];
+    const ch_field *f = ch_unit_of(text, fields, n, label);
+    const bool unit = unit_add(&u->unit, label, f, text, line), type = type_add(&u->type, fields, n, label, line);
 
     return unit || type;
+}
+
+void ch_units_add_own(ch_units *u, const ch_field *fields, int n, const ch_field *column, int64_t line)
+{
+    char text[CH_UNIT_BYTES];
+    const ch_field *f = ch_unit_own(text, fields, n, column);
+
+    (void)unit_add(&u->unit, column, f, text, line);
 }
 
 bool ch_units_differ(const ch_units *u) { return u->unit.other[0] != '\0' || u->type.other[0] != '\0'; }

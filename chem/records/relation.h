@@ -35,6 +35,9 @@ enum { CH_UNIT_BYTES = 64 };
 /* The field that says, or may say, in which unit `label` is, with the unit as it is compared: without quotes and blanks, "um" for the
  * Greek letter before M. NULL: there is none, or it is empty, a number or longer; or label is NULL. */
 const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label);
+/* The same of a column that a model reads beside a label, such as a temperature: only of a field of units that belongs to it by its name,
+ * or of its own name, since any other says the unit of the label. */
+const ch_field *ch_unit_own(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *column);
 /* A concentration in brackets in a name, or behind its last _ or blank: "uM" of "IC50 (uM)" and "IC50_uM". false: "". */
 bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name);
 /* Whether a unit that ch_unit_of gave by the field `by` contradicts `wanted`. If the field is no field of units by its name, or is the
@@ -57,6 +60,9 @@ typedef struct ch_units {
 
 /* Adds those of `label` in a record that begins at `line`; returns whether one differs from the first. */
 bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line);
+
+/* The units of such a column, as ch_unit_own finds them. */
+void ch_units_add_own(ch_units *u, const ch_field *fields, int n, const ch_field *column, int64_t line);
 
 /* Whether two rows differ. */
 bool ch_units_differ(const ch_units *u);

@@ -137,7 +137,8 @@ static pl_code options_read(fit *f, const pl_args *args, pl_error *err)
                            .format = pl_arg(args, "--input-format"),
                            .smiles = pl_arg(args, "--smiles-column"),
                            .title = pl_arg(args, "--id-column"),
-                           .unit = pl_arg(args, "--unit") };
+                           .unit = pl_arg(args, "--unit"),
+                           .inputs = pl_arg(args, "--inputs") };
     f->recipe = (st_recipe_ask){ .unit = pl_arg(args, "--unit"),
                                  .inputs = pl_arg(args, "--inputs"),
                                  .better = pl_arg(args, "--better"),

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "chem/records/record.h"
+#include "chem/records/relation.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/stop.h"
 #include "stages/commands/commands.h"
@@ -108,21 +109,22 @@ static void drop(void *item) { pl_arena_free(((st_asked *)item)->mem); }
 
 /* ---- records, on the main thread ---- */
 
-static pl_code asked_fill(st_asked *a, const predict *c, const ch_record *r, pl_error *err)
+/* The columns that the models read. */
+static pl_code given_fill(st_asked *a, predict *c, const ch_record *r, pl_error *err)
 {
     ch_field *field = NULL;
-    pl_code code = PL_OK;
+    int n = 0;
+    pl_code code = st_given_reads(&c->given) ? ch_record_measured(&field, &n, c->reader, r, a->mem, err) : PL_OK;
 
-    a->number = r->ordinal;
-    a->line = r->line;
-    a->title = pl_strdup(a->mem, r->title);
-    a->problem = r->problem != NULL ? pl_strdup(a->mem, r->problem) : NULL;
-    a->in = (ch_input){ .text = pl_strndup(a->mem, r->text, r->len), .format = pl_strdup(a->mem, r->format), .len = r->len };
-    if (a->title == NULL || a->in.text == NULL || a->in.format == NULL || (r->problem != NULL && a->problem == NULL))
-        return pl_fail(err, PL_ENOMEM, "no memory for a record");
-    if (!c->answers.fields && !st_given_reads(&c->given))
-        return a->problem == NULL ? st_given_fill(&c->given, a, err) : PL_OK;
-    code = ch_record_fields(&field, &a->n_fields, c->reader, r, a->mem, err);
+    return code == PL_OK ? st_given_fill(&c->given, a, field, n, err) : code;
+}
+
+/* The fields of the input that the answer shows. */
+static pl_code fields_copy(st_asked *a, const predict *c, const ch_record *r, pl_error *err)
+{
+    ch_field *field = NULL;
+    pl_code code = ch_record_fields(&field, &a->n_fields, c->reader, r, a->mem, err);
+
     a->field = PL_NEW(a->mem, ch_field, a->n_fields + 1);
     if (code == PL_OK && a->field == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a record");
@@ -133,10 +135,26 @@ static pl_code asked_fill(st_asked *a, const predict *c, const ch_record *r, pl_
         if (a->field[k].name == NULL || a->field[k].text == NULL)
             return pl_fail(err, PL_ENOMEM, "no memory for a record");
     }
-    return code == PL_OK && a->problem == NULL ? st_given_fill(&c->given, a, err) : code;
+    return code;
 }
 
-static pl_code asked_new(st_asked **out, const predict *c, const ch_record *r, pl_error *err)
+static pl_code asked_fill(st_asked *a, predict *c, const ch_record *r, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    a->number = r->ordinal;
+    a->line = r->line;
+    a->title = pl_strdup(a->mem, r->title);
+    a->problem = r->problem != NULL ? pl_strdup(a->mem, r->problem) : NULL;
+    a->in = (ch_input){ .text = pl_strndup(a->mem, r->text, r->len), .format = pl_strdup(a->mem, r->format), .len = r->len };
+    if (a->title == NULL || a->in.text == NULL || a->in.format == NULL || (r->problem != NULL && a->problem == NULL))
+        return pl_fail(err, PL_ENOMEM, "no memory for a record");
+    if (a->problem == NULL)
+        code = given_fill(a, c, r, err);
+    return code == PL_OK && c->answers.fields ? fields_copy(a, c, r, err) : code;
+}
+
+static pl_code asked_new(st_asked **out, predict *c, const ch_record *r, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(RECORD_BYTES);
     st_asked *a = mem != NULL ? PL_NEW(mem, st_asked, 1) : NULL;

@@ -187,6 +187,7 @@ static pl_code values_read(st_fit_table *t, const char *target, names *all, ch_r
         again_look(t, ch_field_again(field, n, f), f, record.line, mem);
         if (f != NULL && f->text[0] != '\0')
             (void)ch_units_add(&t->units, field, n, f, record.line);
+        st_fit_columns_add(&t->columns, field, n, record.line);
         t->records++;
     }
     pl_arena_free(scratch);
@@ -275,6 +276,8 @@ static pl_code table_judge(const st_fit_table *t, const st_fit_ask *ask, const n
         return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, t->relation);
     if (!st_fit_is_class(t) && ch_units_say(what, &t->units, t->target, ask->unit != NULL ? ask->unit : "") != NULL)
         return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, what);
+    if (st_fit_columns_judge(&t->columns, t->path, err) != PL_OK)
+        return PL_ECONFIG;
     if (t->texts > t->numbers)
         return texts_tell(t, err);
     if (t->numbers < FEWEST)
@@ -335,10 +338,14 @@ static pl_code table_read(st_fit_table *t, const st_fit_ask *ask, ch_worker *w, 
 pl_code st_fit_table_read(st_fit_table *out, const st_fit_ask *ask, pl_arena *mem, pl_error *err)
 {
     ch_worker *w = NULL;
-    char *path = realpath(ask->path, NULL);
+    char *path;
     pl_code code;
 
     *out = (st_fit_table){ .title = ask->title, .text = "", .names = "" };
+    code = st_fit_columns_open(&out->columns, ask->inputs, err);
+    if (code != PL_OK)
+        return code;
+    path = realpath(ask->path, NULL);
     if (path == NULL)
         return pl_fail_errno(err, ask->path);
     out->path = pl_strdup(mem, path);

@@ -11,11 +11,13 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
+#include "stages/fit/fit_columns.h"
 
 typedef struct st_fit_ask {
     const char *path, *target;
     const char *format, *smiles, *title; /* NULL: found out */
     const char *unit;                    /* of the target; NULL: not said */
+    const char *inputs;                  /* columns that the model reads, "temperature,pH"; NULL: none */
 } st_fit_ask;
 
 typedef struct st_fit_table {
@@ -37,6 +39,7 @@ typedef struct st_fit_table {
     const char *relation;     /* a number beside a relation such as ">" that may be meant for it: place and problem; NULL: none */
     ch_units units;           /* of the target, by a column of units */
     const char *unit;         /* by the table; NULL: it says none, or the target is a logarithm by its name (pIC50), or a class */
+    st_fit_columns columns;   /* that the model reads */
     const char *beside;       /* a column such as y_similarity, which says that y has predictions; NULL: none */
     const char *names;        /* "id, smiles, pIC50": columns or data fields, for messages */
 } st_fit_table;

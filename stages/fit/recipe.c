@@ -81,6 +81,19 @@ static void add_input(pl_text *out, const st_fit_table *t)
     pl_text_add(out, "}\n\n");
 }
 
+static void add_column_units(pl_text *out, const st_fit_columns *c)
+{
+    for (int k = 0; k < c->names.n; k++) {
+        if (st_fit_columns_unit(c, k) == NULL)
+            continue;
+        pl_text_add(out, "      ");
+        add_quoted(out, c->names.name[k]);
+        pl_text_add(out, ": {unit: ");
+        add_quoted(out, st_fit_columns_unit(c, k));
+        pl_text_add(out, "}\n");
+    }
+}
+
 static void add_prepare(pl_text *out, const st_fit_table *t, const st_recipe_ask *ask, bool network)
 {
     pl_text_add(
@@ -97,7 +110,9 @@ static void add_prepare(pl_text *out, const st_fit_table *t, const st_recipe_ask
         pl_text_add(out, ", unit: ");
         add_quoted(out, ask->unit);
     }
-    pl_text_addf(out, "}\n  graph: {edges: %s}\n", network ? "bonds" : "topology");
+    pl_text_add(out, "}\n");
+    add_column_units(out, &t->columns);
+    pl_text_addf(out, "  graph: {edges: %s}\n", network ? "bonds" : "topology");
 }
 
 static void add_split(pl_text *out, const st_fit_table *t, const st_recipe_ask *ask)

@@ -146,6 +146,25 @@ static char *name_next(char **names)
     return word;
 }
 
+/* A prediction that has this name in other letter case: "LogS" asked of a model of logS may not be a measured LogS of the input. */
+static const char *other_case(const list *parts, const char *name)
+{
+    for (int k = 0; k < parts->n; k++)
+        if (strcasecmp(parts->column[k].name, name) == 0)
+            return parts->column[k].name;
+    return NULL;
+}
+
+static pl_code column_ask(st_answers *a, const list *parts, const char *name, pl_arena *mem, pl_error *err)
+{
+    const st_answer_column c = column_named(parts, name, mem);
+    const char *other = c.kind == FIELD ? other_case(parts, name) : NULL;
+
+    if (other != NULL)
+        return pl_fail(err, PL_ECONFIG, "--columns: the answer has %s; for the column of the input ask input_%s", other, name);
+    return column_add(a, c, err);
+}
+
 static pl_code columns_asked(st_answers *a, const list *parts, const char *columns, pl_arena *mem, pl_error *err)
 {
     char *next = pl_strdup(mem, columns), *word;
@@ -157,7 +176,7 @@ static pl_code columns_asked(st_answers *a, const list *parts, const char *colum
     while (code == PL_OK && (word = name_next(&next)) != NULL)
         code =
             word[0] != '\0'
-                ? column_add(a, column_named(parts, word, mem), err)
+                ? column_ask(a, parts, word, mem, err)
                 : pl_fail(err, PL_ECONFIG,
                           "--columns %.200s: a name is empty; write names with commas between, such as title,smiles,logS", columns);
     return code;

@@ -38,6 +38,8 @@ static pl_code set_one(st_given *g, char *word, pl_error *err)
                        g->columns->n > 0 ? "; it reads " : "", list_of(g->columns, names));
     if (!pl_parse_real(equals + 1, &value) || !isfinite((float)value))
         return pl_fail(err, PL_ECONFIG, "--set %.100s=%.40s: '%.40s' is no number", word, equals + 1, equals + 1);
+    if (!isnan(g->fixed[k]))
+        return pl_fail(err, PL_ECONFIG, "--set: %s is there twice", word);
     g->fixed[k] = (float)value;
     return PL_OK;
 }
@@ -130,37 +132,43 @@ pl_code st_given_check(const st_given *g, const char *path, const char *const *n
 }
 
 /* As prepare takes it: of the first field of that name that is a number. */
-static const ch_field *field_of(const st_asked *a, const char *name)
+static const ch_field *field_of(const ch_field *field, int n, const char *name)
 {
-    for (int i = 0; i < a->n_fields; i++)
-        if (a->field[i].is_number && isfinite(a->field[i].value) && strcmp(a->field[i].name, name) == 0)
-            return &a->field[i];
+    for (int i = 0; i < n; i++)
+        if (field[i].is_number && isfinite(field[i].value) && strcmp(field[i].name, name) == 0)
+            return &field[i];
     return NULL;
 }
 
-/* Why the value of column k of a record is not what the models read; NULL: it is. In a->mem. */
-static const char *unit_differs(const st_given *g, int k, const ch_field *f, const st_asked *a)
+/* Why the value of column k of a record is in another unit than the models read, or, where these know none, than the first record has;
+ * NULL: it is not. In mem. */
+static const char *unit_differs(st_given *g, int k, const ch_field *f, const ch_field *field, int n, pl_arena *mem)
 {
     char unit[CH_UNIT_BYTES];
-    const ch_field *beside = ch_unit_of(unit, a->field, a->n_fields, f);
-    const char *why;
+    const ch_field *by = ch_unit_own(unit, field, n, f);
+    const char *want = g->unit[k] != NULL ? g->unit[k] : g->first_unit[k], *why;
 
-    if (beside == NULL || g->unit[k] == NULL || !ch_unit_differs(unit, g->unit[k], beside->name, f->name))
+    if (by == NULL || unit[0] == '\0')
         return NULL;
-    why = pl_sprintf(a->mem, "column %s: %.60s is '%s', and the model reads it in %.60s", f->name, beside->name, unit, g->unit[k]);
+    if (want[0] == '\0')
+        (void)snprintf(g->first_unit[k], CH_UNIT_BYTES, "%s", unit);
+    if (!ch_unit_differs(unit, want, by->name, f->name))
+        return NULL;
+    why = pl_sprintf(mem, "column %s: %.60s is '%s', and %s %.60s", f->name, by->name, unit,
+                     g->unit[k] != NULL ? "the model reads it in" : "the first record has", want);
     return why != NULL ? why : "a column is in another unit than the model reads";
 }
 
-pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err)
+pl_code st_given_fill(st_given *g, st_asked *asked, const ch_field *field, int n, pl_error *err)
 {
     float *to = PL_NEW(asked->mem, float, g->columns->n + 1);
 
     asked->column = to;
     for (int k = 0; k < g->columns->n && to != NULL; k++) {
-        const ch_field *f = isnan(g->fixed[k]) ? field_of(asked, g->columns->name[k]) : NULL;
+        const ch_field *f = isnan(g->fixed[k]) ? field_of(field, n, g->columns->name[k]) : NULL;
         to[k] = f != NULL ? (float)f->value : g->fixed[k];
         if (f != NULL)
-            asked->problem = unit_differs(g, k, f, asked);
+            asked->problem = unit_differs(g, k, f, field, n, asked->mem);
         if (isfinite(to[k]) && asked->problem == NULL)
             continue;
         if (asked->problem == NULL)

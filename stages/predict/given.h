@@ -3,12 +3,14 @@
 #ifndef ST_GIVEN_H
 #define ST_GIVEN_H
 
+#include "chem/records/relation.h"
 #include "stages/predict/answer.h"
 
 typedef struct st_given {
     const pl_names *columns;
     float fixed[PL_NAMES_MAX];      /* NaN: of each record */
     const char *unit[PL_NAMES_MAX]; /* that the models read; NULL: not known */
+    char first_unit[PL_NAMES_MAX][CH_UNIT_BYTES]; /* where it is not known: of the first record with one; "": none yet */
 } st_given;
 
 /* set: "temperature=25,pH=7.4", or NULL. s: the models, with their columns. ECONFIG: it is not that, or no model reads such a column. */
@@ -19,7 +21,8 @@ bool st_given_reads(const st_given *g); /* whether records must have columns */
 /* ECONFIG: a column is none of name[n], the fields of the input. */
 pl_code st_given_check(const st_given *g, const char *path, const char *const *name, int n, pl_error *err);
 
-/* Sets asked->column, or the problem that a record has no number in a column, or one of another unit. ENOMEM. */
-pl_code st_given_fill(const st_given *g, st_asked *asked, pl_error *err);
+/* Sets asked->column from the fields of the record (ch_record_measured, so a limit is no number), or the problem that it has no number in a
+ * column, or one of another unit than the models or the first record. ENOMEM. */
+pl_code st_given_fill(st_given *g, st_asked *asked, const ch_field *field, int n, pl_error *err);
 
 #endif

@@ -310,6 +310,45 @@ def fit_takes_columns():
         assert "models: they read more than 64 columns" in said, said
 
 
+def units_and_limits_of_columns_are_heard():
+    """A column has a unit of its own: `fit` keeps it, rows of another one fail, and the unit of the label is not taken for it."""
+    with Project() as p:
+        measured(p, 40)
+        p.run("fit", "in.csv", "--target", "y", "-o", "plain", "--inputs", "temperature,pH", "-q", "--family", "gp", "--split", "random")
+        lines = open(p.path("in.csv")).read().split("\n")
+        def table(name, odd=""):
+            """The unit of row 9 is `odd`."""
+            rows = [l + ",C,mmol/L" for l in lines[1:-1]]
+            rows[8] = rows[8].replace(",C,", ",%s," % odd) if odd else rows[8]
+            p.put(name, "\n".join([lines[0] + ",temperature units,Units"] + rows) + "\n")
+        table("unit.csv")
+        said = p.run("fit", "unit.csv", "--target", "y", "-o", "unit", "--inputs", "temperature,pH", "--family", "gp", "--split", "random")[1]
+        assert "temperature: in C, by column temperature units\n" in said and "pH: in" not in said and "unit: mmol/L, by column Units" in said, said
+        columns = json.loads(header(p.path("unit.safetensors"))["__metadata__"]["inputs"])["columns"]
+        assert [c["unit"] for c in columns] == ["C", ""], columns
+        table("odd.csv", "K")
+        said = p.run("fit", "odd.csv", "--target", "y", "-o", "odd", "--inputs", "temperature,pH", expect=2)[2]
+        assert "odd.csv:10: temperature units is 'K', and 'C' in line 2: numbers of two units are not one column of temperature" in said, said
+        for inputs, says in (("pH,temperature,pH", "--inputs: pH is there twice"), ("pH,", "write names of columns with commas"), ("x" * 201, "of at most 200 bytes")):
+            assert says in p.run("fit", "in.csv", "--target", "y", "--inputs", inputs, expect=2)[2], inputs
+        head = "smiles,temperature,temperature units,temperature qualifier,pH,Units,Y\n"
+        p.put("k.csv", head + "CCO,20,C,,7,nM,1\nCCO,293,K,,7,nM,2\nCCO,20,,>,7,nM,3\nCCO,20,,=,7,nM,4\n")
+        for model, why in (("unit", "the model reads it in C"), ("plain", "the first record has C")):
+            rows = predicted(p, "k.csv", "--columns", "y,input_Y,problem", model=model + ".safetensors", expect=3)[0]
+            assert [r["problem"] for r in rows] == ["", "column temperature: temperature units is 'K', and " + why,
+                                                   "column temperature: no number in this record", ""], rows
+            assert rows[0]["y"] == rows[3]["y"] != "" and [r["input_Y"] for r in rows] == list("1234"), rows
+        for args, says in ((["--columns", "Y,y"], "--columns: the answer has y; for the column of the input ask input_Y"),
+                           (["--set", "pH=7,temperature=1,pH=8"], "--set: pH is there twice")):
+            assert says in p.run("predict", "plain.safetensors", "k.csv", *args, expect=2)[2], args
+        # The unit of a label that the workflow keeps is none of the columns', and the columns' own one is looked at.
+        models = "models: {m: {path: unit.safetensors}}\n"
+        for units, status in (("C", 0), ("K", 2)):
+            p.put("s.csv", head + "CCO,20,%s,,7,nM,1\n" % units)
+            p.workflow(["s.csv"], SCREEN % ("none", "", "topology"), name="s.yaml", workdir="s", extra=models)
+            assert ("temperature units is 'K', and temperature is said to be in C" in p.run("check", "s.yaml", expect=status)[2]) == (status == 2)
+
+
 def shards_merge_into_one_run():
     with Project() as p:
         measured(p, 60)
@@ -385,5 +424,5 @@ def a_network_reads_columns_and_descriptors():
 if __name__ == "__main__":
     main([a_molecule_at_several_temperatures_is_several_observations, workers_and_kills_change_nothing,
           scores_equal_predictions_and_a_gap_fails, what_lacks_a_column_is_told_before_any_work,
-          shards_merge_into_one_run, limits_do_not_widen_the_domain_of_a_column, fit_takes_columns,
+          shards_merge_into_one_run, limits_do_not_widen_the_domain_of_a_column, fit_takes_columns, units_and_limits_of_columns_are_heard,
           a_screen_in_shards_and_an_evaluation_equal_one_run, a_network_reads_columns_and_descriptors])

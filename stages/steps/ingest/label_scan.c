@@ -21,6 +21,7 @@ typedef struct label {
     const char *name;
     bool is_class, learned; /* learned: a target of `train` */
     bool compared, read;    /* nothing but this: st_label_need */
+    bool own_unit;          /* a column beside the labels, of which only a unit of its name tells */
     bool once;              /* only whether it has the unit of the need */
     const char *unit;       /* as the workflow says; ""    */
     ch_units units;         /* of the numbers, by columns of units and of types */
@@ -149,6 +150,8 @@ static void add_others(scan *s)
     others_mark(s, 0, true);
     for (int i = 0; i < need->read->n; i++)
         add_label(s, need->read->name[i], false);
+    for (int i = n_compared; i < s->n && !need->are_labels; i++)
+        s->label[i].own_unit = true;
     if (need->kept)
         add_kept(s);
     others_mark(s, n_compared, false);
@@ -198,7 +201,10 @@ static void count_units(label *l, const pl_input *in, const ch_record *r, const 
 {
     const ch_units before = l->units;
 
-    (void)ch_units_add(&l->units, field, n, f, r->line);
+    if (l->own_unit)
+        ch_units_add_own(&l->units, field, n, f, r->line);
+    else
+        (void)ch_units_add(&l->units, field, n, f, r->line);
     if (memcmp(&before.unit, &l->units.unit, sizeof before.unit) != 0)
         l->unit_path = in->path;
     if (memcmp(&before.type, &l->units.type, sizeof before.type) != 0)
@@ -563,10 +569,20 @@ void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
     others_scan(wf, &(st_label_need){ .compared = &compared, .read = &c->columns, .kept = kept }, problems);
 }
 
-void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems)
+static void unit_scan(const pl_workflow *wf, const char *name, const char *unit, bool is_label, pl_problems *problems)
 {
     pl_names none = { 0 }, read = { 0 };
 
-    pl_names_add(&read, column);
-    others_scan(wf, &(st_label_need){ .compared = &none, .read = &read, .unit = unit }, problems);
+    pl_names_add(&read, name);
+    others_scan(wf, &(st_label_need){ .compared = &none, .read = &read, .are_labels = is_label, .unit = unit }, problems);
+}
+
+void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems)
+{
+    unit_scan(wf, column, unit, false, problems);
+}
+
+void st_label_scan_unit(const pl_workflow *wf, const char *name, const char *unit, pl_problems *problems)
+{
+    unit_scan(wf, name, unit, true, problems);
 }

@@ -17,6 +17,7 @@ typedef struct st_label_need {
     /* In place of what `prepare` and `train` name; NULL: that. */
     const pl_names *compared; /* only whether they are measured values of one unit */
     const pl_names *read;     /* only whether they have one unit                   */
+    bool are_labels;          /* read: so a column of units for any may be of them */
     bool kept;                /* so the labels that `prepare` names                */
     const char *unit;         /* of those, where the workflow does not say it; NULL: any */
 } st_label_need;
@@ -36,5 +37,7 @@ void st_label_scan_others(const pl_workflow *wf, pl_problems *problems);
 
 /* A column that a model learned in `unit`, where the workflow does not say its unit, and a column of the table may. Adds a problem. */
 void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems);
+/* The same of a label that a model is compared with. */
+void st_label_scan_unit(const pl_workflow *wf, const char *name, const char *unit, pl_problems *problems);
 
 #endif

@@ -67,7 +67,7 @@ static void unit_look(void *ctx, const st_evaluate_target *said, const char *nam
     const bool is_whole = (size_t)snprintf(both, sizeof both, "%s\t%s", label, unit) < sizeof both;
     if (is_whole && pl_names_find(&x->done, both) >= 0)
         return;
-    st_label_scan_column(x->wf, label, unit, x->problems);
+    st_label_scan_unit(x->wf, label, unit, x->problems);
     pl_names_add(&x->done, both);
 }
 
