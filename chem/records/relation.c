@@ -388,10 +388,10 @@ static const ch_field *type_of(const ch_field *fields, int n, const ch_field *la
     return named;
 }
 
-static bool type_add(ch_said *s, const ch_field *fields, int n, const ch_field *label, int64_t line)
+/* Adds the kind that field f says. */
+static bool type_add(ch_said *s, const ch_field *f, int64_t line)
 {
     char type[CH_UNIT_BYTES], key[KEY], first[KEY];
-    const ch_field *f = type_of(fields, n, label);
 
     if (f == NULL)
         return false;
@@ -405,7 +405,7 @@ bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *la
 {
     char text[CH_UNIT_BYTES];
     const ch_field *f = ch_unit_of(text, fields, n, label);
-    const bool unit = unit_add(&u->unit, label, f, text, line), type = type_add(&u->type, fields, n, label, line);
+    const bool unit = unit_add(&u->unit, label, f, text, line), type = type_add(&u->type, type_of(fields, n, label), line);
 
     return unit || type;
 }
@@ -416,6 +416,7 @@ void ch_units_add_own(ch_units *u, const ch_field *fields, int n, const ch_field
     const ch_field *f = ch_unit_own(text, fields, n, column);
 
     (void)unit_add(&u->unit, column, f, text, line);
+    (void)type_add(&u->type, beside(fields, n, column, is_type, is_of_none), line);
 }
 
 bool ch_units_differ(const ch_units *u) { return u->unit.other[0] != '\0' || u->type.other[0] != '\0'; }

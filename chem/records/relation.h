@@ -61,7 +61,7 @@ typedef struct ch_units {
 /* Adds those of `label` in a record that begins at `line`; returns whether one differs from the first. */
 bool ch_units_add(ch_units *u, const ch_field *fields, int n, const ch_field *label, int64_t line);
 
-/* The units of such a column, as ch_unit_own finds them. */
+/* The units of such a column, as ch_unit_own finds them, and its kinds, in the same way. */
 void ch_units_add_own(ch_units *u, const ch_field *fields, int n, const ch_field *column, int64_t line);
 
 /* Whether two rows differ. */

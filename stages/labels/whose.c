@@ -159,7 +159,7 @@ static pl_code by_key(st_found *out, int *n, st_whose *w, const char *key, pl_er
     return look_up(out, n, w, w->by_key, cut, err);
 }
 
-/* The InChIKey of a SMILES, prepared as the library was; "" and *why: it cannot be prepared. */
+/* The InChIKey of a SMILES, prepared as the library was. "": it has none, or, with *why, it cannot be prepared. */
 static pl_code key_of(char key[KEY + 1], const char **why, st_whose *w, const ch_record *r, pl_error *err)
 {
     const ch_prepare_opts opts = st_prepare_opts(&w->prepare, 0);
@@ -183,12 +183,14 @@ static pl_code key_of(char key[KEY + 1], const char **why, st_whose *w, const ch
 typedef struct names {
     const char *key, *title; /* "": none */
     st_found found;
-    const char *by;      /* the name that found it */
-    const char *alien;   /* InChIKey of the SMILES, if the library lacks it; NULL: no such */
-    bool drawn;          /* the SMILES defines stereo */
-    const char *tried;   /* "InChIKey X, title Y" */
-    bool refused;        /* memory for that */
-    const char *problem; /* NULL: none         */
+    const char *by;               /* the name that found it */
+    const char *alien;            /* InChIKey of the SMILES, if the library lacks it; NULL: no such */
+    bool drawn;                   /* the SMILES defines stereo */
+    const char *unread;           /* why the SMILES cannot be prepared; NULL: it can, or there is none */
+    bool key_known, smiles_known; /* the library has the molecule of the InChIKey; of the SMILES */
+    const char *tried;            /* "InChIKey X, title Y" */
+    bool refused;                 /* memory for that */
+    const char *problem;          /* NULL: none         */
 } names;
 
 static const char *field_text(const ch_field *field, int n, const char *const *name)
@@ -240,22 +242,24 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
 {
     char key[KEY + 1];
     int n = 0;
-    const char *why = "it has no InChIKey";
+    const char *why = NULL;
     pl_code code = key_of(key, &why, w, r, err);
 
     if (code != PL_OK)
         return code;
     if (key[0] != '\0') {
         code = try_key(&n, x, w, key, "SMILES", r->text, err);
+        x->smiles_known = n > 0;
         if (code != PL_OK || n > 0)
             return code;
         x->alien = pl_strdup(w->mem, key);
         x->drawn = strpbrk(r->text, "@/\\") != NULL;
         return x->alien != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule");
     }
+    x->unread = why;
     tried_add(x, w, "SMILES", r->text);
-    if (x->tried != NULL && why != NULL)
-        x->tried = pl_sprintf(w->mem, "%s (%s)", x->tried, why);
+    if (x->tried != NULL)
+        x->tried = pl_sprintf(w->mem, "%s (%s)", x->tried, why != NULL ? why : "it has no InChIKey");
     x->refused = x->refused || x->tried == NULL;
     return PL_OK;
 }
@@ -273,17 +277,39 @@ static void compare_alien(names *x, st_whose *w)
                             x->found.inchikey, x->alien);
 }
 
-/* An InChIKey that the library lacks may be of a salt, but not of another stereoisomer. */
-static void compare_key(names *x, st_whose *w)
+/* Whether the key that the library lacks may be of the molecule that was found: of the same atoms and bonds, without stereo or with the
+ * same; or of its salt, if the SMILES says which molecule it is. */
+static bool key_agrees(const names *x)
 {
     static const char undefined[] = "UHFFFAOYSA";
     const char *key = x->key, *found = x->found.inchikey;
 
-    if (x->found.mol_id == 0 || x->found.two || !is_key(key) || strncmp(key, found, SKELETON) != 0 ||
-        strncmp(key + SKELETON + 1, undefined, 8) == 0 || strncmp(key + SKELETON + 1, found + SKELETON + 1, 8) == 0)
+    if (strncmp(key, found, SKELETON) != 0)
+        return x->smiles_known || x->alien != NULL;
+    return strncmp(key + SKELETON + 1, undefined, 8) == 0 || strncmp(key + SKELETON + 1, found + SKELETON + 1, 8) == 0;
+}
+
+static void compare_key(names *x, st_whose *w)
+{
+    const char *which =
+        ", which the library lacks, is of another: two molecules; if it is of a salt, give the SMILES, or leave it out";
+
+    if (x->found.mol_id == 0 || x->found.two || !is_key(x->key) || x->key_known || key_agrees(x))
+        return;
+    if (strncmp(x->key, x->found.inchikey, SKELETON) == 0)
+        which = " is of another stereoisomer: two molecules";
+    x->found.two = true;
+    x->problem = pl_sprintf(w->mem, "its %s is of %s, and its InChIKey%s", x->by, x->found.inchikey, which);
+}
+
+/* Another name decides, but nobody knows whether the SMILES agrees. */
+static void compare_unread(names *x, st_whose *w)
+{
+    if (x->unread == NULL || x->found.mol_id == 0 || x->found.two)
         return;
     x->found.two = true;
-    x->problem = pl_sprintf(w->mem, "its %s is of %s, and its InChIKey is another stereoisomer's: two molecules", x->by, found);
+    x->problem = pl_sprintf(w->mem, "its %s is of %s, and its SMILES cannot be read (%s): correct it, or leave it out", x->by,
+                            x->found.inchikey, x->unread);
 }
 
 /* A title that several molecules have says nothing, unless there is nothing else. */
@@ -313,7 +339,7 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
     pl_code code = PL_OK;
 
     if (x.key[0] != '\0' && is_key(x.key))
-        code = try_key(&n_found, &x, w, x.key, "InChIKey", x.key, err);
+        code = try_key(&n_found, &x, w, x.key, "InChIKey", x.key, err), x.key_known = n_found > 0;
     else if (x.key[0] != '\0')
         x.problem = pl_sprintf(w->mem, "'%.*s' is no InChIKey", SHOWN, x.key);
     if (code == PL_OK && has_smiles && r->len > 0 && r->problem == NULL)
@@ -324,6 +350,7 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
         return code;
     compare_alien(&x, w);
     compare_key(&x, w);
+    compare_unread(&x, w);
     *out = x.found;
     *problem = x.problem;
     if (x.refused || (x.found.two && x.problem == NULL))

@@ -8,8 +8,8 @@
 
 typedef struct st_given {
     const pl_names *columns;
-    float fixed[PL_NAMES_MAX];      /* NaN: of each record */
-    const char *unit[PL_NAMES_MAX]; /* that the models read; NULL: not known */
+    float fixed[PL_NAMES_MAX];                    /* NaN: of each record */
+    const char *unit[PL_NAMES_MAX];               /* that the models read; NULL: not known */
     char first_unit[PL_NAMES_MAX][CH_UNIT_BYTES]; /* where it is not known: of the first record with one; "": none yet */
 } st_given;
 

@@ -165,8 +165,12 @@ def names_of_two_stereoisomers_are_a_contradiction():
                                 ("inchikey,smiles", key["L-ala"] + ",C[C@@H](N)C(=O)O", "two molecules"),
                                 ("inchikey,id", key["L-ala"] + ",D-ala", "two molecules"),
                                 ("smiles,id", "C[C@@H](F)Cl,R-one", "which the library lacks: two molecules"),
-                                ("smiles,id", "CC(F)Cl,R-one", None), ("inchikey,id", other + ",R-one", "and its InChIKey is another stereoisomer's"),
-                                ("inchikey,id", flat + ",R-one", None)):
+                                ("smiles,id", "CC(F)Cl,R-one", None), ("inchikey,id", other + ",R-one", "and its InChIKey is of another stereoisomer"),
+                                ("inchikey,id", flat + ",R-one", None), ("inchikey,id", "A" * 14 + "-UHFFFAOYSA-N,ethanol", "and its InChIKey, which the library lacks, is of another"),
+                                ("inchikey,id,smiles", "A" * 14 + "-UHFFFAOYSA-N,ethanol,OCC", None),
+                                ("inchikey,smiles", "A" * 14 + "-UHFFFAOYSA-N,OCC", None), ("inchikey,smiles", "A" * 14 + "-UHFFFAOYSA-N,OCCC", "no molecule of the library"),
+                                ("smiles,id", "C1CC,ethanol", "its title is of %s, and its SMILES cannot be read (" % key["ethanol"]), ("smiles,id", ",ethanol", None),
+                                ("smiles,id", "C1CC,nobody", "no molecule of the library has SMILES 'C1CC' (")):
             p.put("t.csv", "%s,y\n%s,1\n" % (head, row))
             said = p.run("label", "run", "t.csv", "-p", "y", "--new", "-n", expect=None)
             assert said[0] == (2 if says else 0), (head, row, said)
