@@ -56,18 +56,6 @@ static bool belongs(const char *stem, const char *name)
     return cut(key, "value") && strcmp(key, stem) == 0;
 }
 
-/* Without quotes and blanks. */
-static const char *relation_text(size_t *n, const char *text)
-{
-    static const char around[] = "'\" ";
-
-    text += strspn(text, around);
-    *n = strlen(text);
-    while (*n > 0 && strchr(around, text[*n - 1]) != NULL)
-        (*n)--;
-    return text;
-}
-
 static bool is_equal(const char *text, size_t n) { return n == 0 || (n <= 2 && strspn(text, "=") >= n); }
 
 /* A sign that says that the value is not the measured one. */
@@ -81,7 +69,7 @@ static bool is_sign(const char *text, size_t n)
 static bool is_sign_alone(const ch_field *f)
 {
     size_t n;
-    const char *text = relation_text(&n, f->text);
+    const char *text = ch_unquoted(&n, f->text);
 
     return !f->is_number && is_sign(text, n) && (n <= 2 ? strspn(text, "<>=~") >= n : n == 3 && (unsigned char)text[0] == 0xe2);
 }
@@ -94,7 +82,7 @@ static bool relates(char stem[KEY], const ch_field *f)
 static pl_code join(ch_field *field, int n, const ch_field *relation, const char *stem, pl_arena *mem, pl_error *err)
 {
     size_t len;
-    const char *text = relation_text(&len, relation->text);
+    const char *text = ch_unquoted(&len, relation->text);
 
     for (int i = 0; i < n && !is_equal(text, len); i++) {
         ch_field *f = &field[i];
@@ -130,7 +118,7 @@ const ch_field *ch_relation_unclear(const ch_field *fields, int n, const ch_fiel
         const bool named = relates(stem, &fields[i]);
         if (named && belongs(stem, label->name))
             return NULL;
-        text = relation_text(&len, fields[i].text);
+        text = ch_unquoted(&len, fields[i].text);
         if (found == NULL && &fields[i] != label && (named ? is_sign(text, len) : is_sign_alone(&fields[i])))
             found = &fields[i];
     }
@@ -215,42 +203,6 @@ static const ch_field *beside(const ch_field *fields, int n, const ch_field *lab
     return any;
 }
 
-void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given)
-{
-    static const char *const micro[] = { "\xc2\xb5", "\xce\xbc" }; /* the sign and the letter */
-    size_t n, to = 0;
-    const char *text = relation_text(&n, given);
-
-    for (size_t i = 0; i < n && to + 1 < CH_UNIT_BYTES; i++) {
-        const bool is_micro = n - i > 1 && (strncmp(text + i, micro[0], 2) == 0 || strncmp(text + i, micro[1], 2) == 0);
-        unit[to] = text[i];
-        if (is_micro)
-            unit[to] = 'u';
-        to++;
-        i += is_micro;
-    }
-    unit[to] = '\0';
-}
-
-/* Concentrations: one name for each. NULL: it is none of them. */
-static const char *concentration(const char *text)
-{
-    static const char *const all[][2] = {
-        { "M", "M" },       { "mol/L", "M" },    { "mM", "mM" },        { "mmol/L", "mM" },  { "uM", "uM" },     { "umol/L", "uM" },
-        { "nM", "nM" },     { "nmol/L", "nM" },  { "pM", "pM" },        { "pmol/L", "pM" },  { "g/L", "g/L" },   { "mg/mL", "g/L" },
-        { "mg/L", "mg/L" }, { "ug/mL", "mg/L" }, { "ug.mL-1", "mg/L" }, { "ng/mL", "ug/L" }, { "ug/L", "ug/L" },
-    };
-    char unit[CH_UNIT_BYTES];
-
-    ch_unit_plain(unit, text);
-    for (char *s = strchr(unit, '/'); s != NULL && *s != '\0'; s++) /* "mg/ml" */
-        *s = (char)(*s == 'l' ? 'L' : *s);
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        if (strcmp(unit, all[k][0]) == 0)
-            return all[k][1];
-    return NULL;
-}
-
 bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name)
 {
     const char *open = strpbrk(name, "([");
@@ -265,7 +217,7 @@ bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name)
     } else if (open == NULL && last != NULL && last != name && last[1] != '\0' && strlen(last) < CH_UNIT_BYTES) {
         (void)snprintf(unit, CH_UNIT_BYTES, "%s", last + 1);
     }
-    if (concentration(unit) == NULL || (open == NULL && strlen(unit) < 2))
+    if (open != NULL ? ch_unit_known(unit) == NULL : ch_unit_concentration(unit) == NULL || strlen(unit) < 2)
         unit[0] = '\0';
     return unit[0] != '\0';
 }
@@ -302,7 +254,7 @@ const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int
     if (f == NULL && label != NULL && ch_unit_in_name(unit, label->name))
         return label;
     for (int i = 0; i < n && f == NULL && label != NULL; i++)
-        if (&fields[i] != label && !fields[i].is_number && concentration(fields[i].text) != NULL &&
+        if (&fields[i] != label && !fields[i].is_number && ch_unit_concentration(fields[i].text) != NULL &&
             !is_units_of_other(fields[i].name, fields, n))
             f = &fields[i];
     unit[0] = '\0';
@@ -315,12 +267,12 @@ bool ch_unit_differs(const char *unit, const char *wanted, const char *by, const
 {
     char want[CH_UNIT_BYTES], stem[KEY];
     const bool named = strcmp(by, label) != 0 && is_units(stem, by);
-    const char *a = concentration(unit), *b = concentration(wanted);
+    const char *a = ch_unit_known(unit), *b = ch_unit_known(wanted);
 
     ch_unit_plain(want, wanted);
     if (unit[0] == '\0' || want[0] == '\0' || strcmp(unit, want) == 0)
         return false;
-    return named || (a != NULL && b != NULL && strcmp(a, b) != 0);
+    return a != NULL && b != NULL ? strcmp(a, b) != 0 : named;
 }
 
 /* Adds the text of field f; same: it is what the first row says. Returns whether it differs. */
@@ -361,7 +313,7 @@ static bool is_kind(const char *text)
     char key[KEY];
     size_t n;
 
-    key_of(key, relation_text(&n, text));
+    key_of(key, ch_unquoted(&n, text));
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (strcmp(key, all[k]) == 0)
             return true;

@@ -14,6 +14,7 @@
 #define CH_RELATION_H
 
 #include "chem/records/record.h"
+#include "chem/records/unit_names.h"
 
 /* ch_record_fields, with the relations put before their values: such a field is the text ">10000" and no number. The relation "=" and an
  * empty one leave the number. */
@@ -31,20 +32,19 @@ void ch_relation_say(char out[CH_RELATION_BYTES], const ch_field *relation, cons
  * `export` write it. */
 bool ch_is_of_prediction(const char *name, const char *label);
 
-enum { CH_UNIT_BYTES = 64 };
 /* The field that says, or may say, in which unit `label` is, with the unit as it is compared: without quotes and blanks, "um" for the
  * Greek letter before M. NULL: there is none, or it is empty, a number or longer; or label is NULL. */
 const ch_field *ch_unit_of(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *label);
 /* The same of a column that a model reads beside a label, such as a temperature: only of a field of units that belongs to it by its name,
  * or of its own name, since any other says the unit of the label. */
 const ch_field *ch_unit_own(char unit[CH_UNIT_BYTES], const ch_field *fields, int n, const ch_field *column);
-/* A concentration in brackets in a name, or behind its last _ or blank: "uM" of "IC50 (uM)" and "IC50_uM". false: "". */
+/* A unit in brackets in a name, such as a concentration, an energy, a temperature or %, or a concentration behind its last _ or blank: "uM"
+ * of "IC50 (uM)" and "IC50_uM", "kJ/mol" of "dG (kJ/mol)". false: "". */
 bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name);
-/* Whether a unit that ch_unit_of gave by the field `by` contradicts `wanted`. If the field is no field of units by its name, or is the
- * label itself, only two concentrations contradict each other. "" contradicts nothing. */
+/* Whether a unit that ch_unit_of gave by the field `by` contradicts `wanted`. Two known units contradict
+ * each other if they are not one ("uM" and "umol/L" are); of others every text does, if the field is one of units by its name. ""
+ * contradicts nothing. */
 bool ch_unit_differs(const char *unit, const char *wanted, const char *by, const char *label);
-/* The same of a unit that someone gave. */
-void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given);
 
 /* What the fields of one column say, from record to record. Zeroed before the first. */
 typedef struct ch_said {

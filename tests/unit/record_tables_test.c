@@ -443,6 +443,24 @@ static void units_of_a_column_are_one(void **state)
     assert_units("smiles,IC50 (nM),Units\nC,1,uM\n", "IC50 (nM)", "",
                  "2: IC50 (nM) is 'uM', and 'nM' in line 2: numbers of two units");
     assert_units("smiles,IC50 (nM),Units\nC,1,nM\n", "IC50 (nM)", "nM", "");
+    assert_units("smiles,dG (kJ/mol)\nC,1\n", "dG (kJ/mol)", "kcal/mol", "2: dG (kJ/mol) has by its name the unit 'kJ/mol', and");
+    assert_units("smiles,dG (kcal mol-1)\nC,1\n", "dG (kcal mol-1)", "kcal/mol", "");
+    assert_units("smiles,T [\xc2\xb0"
+                 "C]\nC,1\n",
+                 "T [\xc2\xb0"
+                 "C]",
+                 "K",
+                 "2: T [\xc2\xb0"
+                 "C] has by its name the unit");
+    assert_units("smiles,T [deg C]\nC,1\n", "T [deg C]", "C", "");
+    assert_units("smiles,gap (meV)\nC,1\n", "gap (meV)", "eV", "2: gap (meV) has by its name the unit 'meV'");
+    assert_units("smiles,inhibition (%)\nC,1\n", "inhibition (%)", "nM", "2: inhibition (%) has by its name the unit '%'");
+    assert_units("smiles,x (S)\nC,1\n", "x (S)", "h", ""); /* no unit that anyone knows */
+    assert_units("smiles,x_h,y_min\nC,1,2\n", "x_h", "min", "");
+    assert_units("smiles,x,x unit\nC,1,umol/L\n", "x", "uM", "");
+    assert_units("smiles,x,x unit\nC,1,kJ/mol\n", "x", "kcal/mol", "2: x unit is 'kJ/mol', and x is said to be in kcal/mol");
+    assert_units("smiles,x,x unit\nC,1,fortnights\n", "x", "h", "2: x unit is 'fortnights', and x is said to be in h");
+    assert_units("smiles,x,what\nC,1,%\nCC,2,C\n", "x", "nM", ""); /* a text of another column is a unit if it is a concentration */
     assert_units("smiles,x (old),units\nC,1,nM\nCC,2,%\n", "x (old)", "", "3: units is '%', and 'nM' in line 2");
     /* Names that begin with the same 70 letters. */
 #define LONG "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqr"
