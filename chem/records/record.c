@@ -286,7 +286,8 @@ static void record_give(ch_reader *r, ch_record *out)
                         .offset = r->offset,
                         .line = r->line,
                         .title = pl_text_str(&r->title),
-                        .problem = r->problem.len > 0 ? r->problem.s : NULL };
+                        .problem = r->problem.len > 0 ? r->problem.s : NULL,
+                        .no_smiles = r->problem.len > 0 && strcmp(r->problem.s, CH_NO_SMILES) == 0 };
 }
 
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)

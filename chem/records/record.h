@@ -75,6 +75,7 @@ typedef struct ch_record {
     int64_t line;        /* of the first line, from 1                            */
     const char *title;   /* valid UTF-8, no control characters (pl_text_add_clean); may be empty */
     const char *problem; /* NULL, or why it is unusable: "record too long: ..."  */
+    bool no_smiles;      /* the problem is this alone: the other columns of the row are good */
 } ch_record;             /* borrowed from the reader until its next call */
 
 typedef struct ch_field {

@@ -329,7 +329,7 @@ static void take_molecule(ch_reader *r, pl_text *field)
         ch_reader_set_problem(r, "csv: %d columns, but the first row names %d; put values with '%c' in quotes", used, r->n_columns,
                               r->delimiter);
     else if (r->text.len == 0)
-        ch_reader_set_problem(r, "csv: no SMILES in this row");
+        ch_reader_set_problem(r, "%s", CH_NO_SMILES);
     pl_text_add_n(&r->text, "\t", 1);
     pl_text_add_n(&r->text, pl_text_str(&r->title), r->title.len);
 }

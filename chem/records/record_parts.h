@@ -66,6 +66,8 @@ void ch_reader_begin(ch_reader *r, const ch_line *line);
 /* Appends the line and a newline, up to the size limit. */
 void ch_reader_add(ch_reader *r, const ch_line *line);
 void ch_reader_set_title(ch_reader *r, const char *s, size_t n); /* cleaned */
+#define CH_NO_SMILES "csv: no SMILES in this row"
+
 void ch_reader_set_problem(ch_reader *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3))); /* the first problem is kept */
 

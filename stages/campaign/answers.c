@@ -210,7 +210,7 @@ static int64_t named(const ch_record *r, const ch_field *field, int n_fields, co
 /* A table with numbers of its own for its molecules may have those of the library: all names of the row must mean one molecule. */
 static pl_code row_take(table *t, const ch_record *r, const ch_field *field, int n, st_outcome_row *o, pl_error *err)
 {
-    const bool misread = r->problem != NULL && r->text[0] != '\t'; /* a row may lack a SMILES */
+    const bool misread = r->problem != NULL && !r->no_smiles;
     const char *problem = NULL;
     st_found found;
     pl_code code;

@@ -299,7 +299,7 @@ static pl_code row_read(reading *x, const ch_record *r, const ch_field *field, i
     pl_code code;
 
     x->out->n_rows++;
-    if (r->problem != NULL && r->text[0] != '\t') { /* a row may lack a SMILES */
+    if (r->problem != NULL && !r->no_smiles) {
         problem(x, r->line, "%s", r->problem);
         return PL_OK;
     }

@@ -185,7 +185,7 @@ typedef struct names {
     st_found found;
     const char *by;               /* the name that found it */
     const char *alien;            /* InChIKey of the SMILES, if the library lacks it; NULL: no such */
-    bool drawn;                   /* the SMILES defines stereo */
+    bool drawn;                   /* the SMILES defines stereo, or isotopes */
     const char *unread;           /* why the SMILES cannot be prepared; NULL: it can, or there is none */
     bool key_known, smiles_known; /* the library has the molecule of the InChIKey; of the SMILES */
     const char *tried;            /* "InChIKey X, title Y" */
@@ -238,6 +238,17 @@ static pl_code try_key(int *n, names *x, st_whose *w, const char *key, const cha
     return PL_OK;
 }
 
+/* Whether a SMILES says which stereoisomer or isotopologue it is. */
+static bool is_drawn(const char *smiles)
+{
+    const size_t n = strcspn(smiles, "\t\r\n ");
+    bool drawn = false;
+
+    for (size_t i = 0; i < n; i++)
+        drawn = drawn || strchr("@/\\", smiles[i]) != NULL || (smiles[i] == '[' && isdigit((unsigned char)smiles[i + 1]));
+    return drawn;
+}
+
 static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *err)
 {
     char key[KEY + 1];
@@ -253,7 +264,7 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
         if (code != PL_OK || n > 0)
             return code;
         x->alien = pl_strdup(w->mem, key);
-        x->drawn = strpbrk(r->text, "@/\\") != NULL;
+        x->drawn = is_drawn(r->text);
         return x->alien != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a molecule");
     }
     x->unread = why;
@@ -265,7 +276,7 @@ static pl_code try_smiles(names *x, st_whose *w, const ch_record *r, pl_error *e
 }
 
 /* The SMILES of a row was prepared as the library was: it is of the molecule that the other names mean, or these mean another one. It may
- * leave stereo out, but not have another. */
+ * leave stereo and isotopes out, but not have others. */
 static void compare_alien(names *x, st_whose *w)
 {
     if (x->alien == NULL || x->found.mol_id == 0 || x->found.two)

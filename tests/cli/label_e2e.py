@@ -170,11 +170,29 @@ def names_of_two_stereoisomers_are_a_contradiction():
                                 ("inchikey,id,smiles", "A" * 14 + "-UHFFFAOYSA-N,ethanol,OCC", None),
                                 ("inchikey,smiles", "A" * 14 + "-UHFFFAOYSA-N,OCC", None), ("inchikey,smiles", "A" * 14 + "-UHFFFAOYSA-N,OCCC", "no molecule of the library"),
                                 ("smiles,id", "C1CC,ethanol", "its title is of %s, and its SMILES cannot be read (" % key["ethanol"]), ("smiles,id", ",ethanol", None),
+                                ("smiles,id", "[2H]C([2H])(O)C,ethanol", "which the library lacks: two molecules"), ("smiles,id", "[CH3]CO,ethanol", None),
+                                ("id,smiles", "ethanol,,1", "4 columns, but the first row names 3"),
                                 ("smiles,id", "C1CC,nobody", "no molecule of the library has SMILES 'C1CC' (")):
             p.put("t.csv", "%s,y\n%s,1\n" % (head, row))
             said = p.run("label", "run", "t.csv", "-p", "y", "--new", "-n", expect=None)
             assert said[0] == (2 if says else 0), (head, row, said)
             assert not says or says in said[2], (head, row, said)
+
+
+def labels_of_molecules_that_are_gone_are_told():
+    """They are kept by InChIKey, which another setting of prepare changes; labels that are still of a molecule are told of in no way."""
+    with Project() as p:
+        p.put("a.smi", "CC(=O)[O-] a\nC[NH3+] b\nCCO c\n")
+        p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: none}, neutralise: false}\n")
+        p.run("run", "w.yaml", "-q")
+        p.run("label", "run", p.put("t.csv", "id,act\na,1\nb,2\nc,3\n"), "-p", "act", "--new")
+        assert "that were added" not in p.run("run", "w.yaml", "stages.prepare.fragment=keep")[2]
+        said = " ".join(p.run("run", "w.yaml", "stages.prepare.neutralise=true")[2].split())
+        key = min(k for k, in p.rows("SELECT inchikey FROM measured WHERE inchikey NOT IN (SELECT inchikey FROM molecule)"))
+        assert "labels: 2 of 3 that were added (`molsieve label`, or a campaign) are of no molecule of this library" in said and "the first: " + key in said, said
+        assert p.one("SELECT count(*) FROM label") == 1 and p.one("SELECT count(*) FROM measured") == 3
+        assert "that were added" not in p.run("run", "w.yaml", "stages.prepare.neutralise=false")[2]
+        assert p.one("SELECT count(*) FROM label") == 3
 
 
 def limits_are_read_as_the_library_reads_them():
@@ -238,5 +256,5 @@ def a_run_in_progress_is_not_disturbed():
             assert "in use" in p.run("label", "run", "t.csv", expect=4)[2]
 
 
-sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, limits_are_read_as_the_library_reads_them,
+sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, labels_of_molecules_that_are_gone_are_told, limits_are_read_as_the_library_reads_them,
             a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])

@@ -86,12 +86,37 @@ pl_code st_prepare_warn_labels(pl_env *env, pl_error *err)
     return code;
 }
 
+/* Labels that were added later are kept by InChIKey, and other settings of prepare, or another input, may leave no molecule of that name. */
+static pl_code warn_measured(pl_env *env, pl_error *err)
+{
+    static const char lost[] =
+        "FROM measured WHERE inchikey NOT IN(SELECT inchikey FROM molecule) AND inchikey NOT IN(SELECT smiles "
+        "FROM molecule WHERE inchikey='')";
+    int64_t n = 0, all = 0;
+    char first[64];
+    pl_code code = pl_db_int(env->store->db, &all, err, "SELECT count(*) FROM measured");
+
+    if (code == PL_OK && all > 0)
+        code = pl_db_int(env->store->db, &n, err, "SELECT count(*) %s", lost);
+    if (code == PL_OK && n > 0)
+        code = pl_db_text(env->store->db, first, sizeof first, err, "SELECT substr(min(inchikey),1,60) %s", lost);
+    if (code == PL_OK && n > 0)
+        pl_event_add(
+            env, PL_WARN,
+            "labels: %lld of %lld that were added (`molsieve label`, or a campaign) are of no molecule of this library, so "
+            "nothing learns them: the inputs or the settings of prepare have changed since; the first: %s",
+            (long long)n, (long long)all, first);
+    return code;
+}
+
 pl_code st_prepare_library_end(pl_env *env, bool any, pl_error *err)
 {
     pl_code code = any ? PL_OK : st_prepare_fail_empty(env, err);
 
     if (code == PL_OK)
         code = st_measured_apply(env->store, err);
+    if (code == PL_OK)
+        code = warn_measured(env, err);
     if (code == PL_OK)
         code = st_prepare_warn_labels(env, err);
     return code == PL_OK ? st_drawings_warn(env, err) : code;
