@@ -141,6 +141,8 @@ static void bracket_check(const std::string &s, const Token &t)
 {
     if (!is_bracket_atom(s.substr(t.at, t.n)))
         fail(CH_PARSE, place(s, t) + ": an atom in brackets has isotope, element, @, H, charge and number, in this order");
+    if (s.substr(t.at, t.n).find("@SP") != std::string::npos)
+        fail(CH_PARSE, place(s, t) + ": square-planar stereo, which no InChIKey has and no structure would keep; leave @SP out");
 }
 
 // ":" joins aromatic atoms. `last` is the atom before, in lower case or not.

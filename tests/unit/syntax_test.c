@@ -62,6 +62,8 @@ static void what_is_no_smiles_is_refused(void **state)
         { "C1:C:C:C:C:C:1", NULL, "':' at character 3 of a SMILES" COLON },
         { "C[O-.]", NULL, "'[O-.]' at character 2 of a SMILES" ORDER },
         { "C[H2N]", NULL, "'[H2N]' at character 2 of a SMILES" ORDER },
+        { "Cl[Pt@SP1](Cl)(F)F", NULL, "'[Pt@SP1]' at character 3 of a SMILES: square-planar stereo, which no InChIKey has" },
+        { "Cl[Pt](Cl)(F)F", "F[Pt](Cl)(Cl)F", NULL },
         { "C&1CC&1", NULL, "'&' at character 2 of a SMILES: no atom that is written without brackets" },
         { "Cc=1ccccc1", NULL, ": with these aromatic bonds it is a carbon with 3 bonds" },
         { "C1CCCCl1C", NULL, "'Cl' at character 6 of a SMILES: a halogen with 3 bonds" },
