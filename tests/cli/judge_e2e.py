@@ -295,6 +295,10 @@ def a_model_is_calibrated_again_with_the_same_weights():
         # Too few molecules, and a file that would overwrite itself, are refused.
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 5))
         assert "an interval needs 9 or more" in judge(p, MAP + ", calibrate: true", name="few", expect=2)[2]
+        # So are copies of a few, of which each is a row of its own.
+        p.put("in.sdf", 6 * sieve.sdf_records(sieve.data(SDF), 5))
+        said = p.run("run", "few.yaml", "workdir=copies", "stages.prepare.dedupe={by: none}", expect=2)[2]
+        assert re.search("the labelled molecules are [1-5] different ones; an interval needs 9 or more", said), said
 
 
 if __name__ == "__main__":

@@ -40,19 +40,26 @@ static json_t *json_rows(const pl_env *env, const char *sql, pl_code *code, pl_e
     return list;
 }
 
-/* Identifies the calibration molecules independently of the machine: a hash over their sorted InChIKeys. */
-static pl_code molecules_hash(char hex[65], const pl_env *env, const st_dataset *d, pl_error *err)
+/* The temporary table `calibrated`: the calibration molecules. */
+static pl_code calibrated_list(const pl_env *env, const st_dataset *d, pl_error *err)
 {
-    sqlite3_stmt *st = NULL;
-    pl_sha256 sum;
     pl_code code = pl_db_exec(
         env->store->db, "CREATE TEMP TABLE IF NOT EXISTS calibrated(mol_id INTEGER PRIMARY KEY); DELETE FROM calibrated", err);
 
     for (int64_t i = 0; i < d->n && code == PL_OK; i++)
         if (d->part[i] == ST_CALIBRATION)
             code = pl_db_execf(env->store->db, err, "INSERT INTO calibrated VALUES(%lld)", (long long)d->mol_id[i]);
-    if (code == PL_OK)
-        code = pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM calibrated JOIN molecule USING(mol_id) ORDER BY 1", err);
+    return code;
+}
+
+/* Identifies these independently of the machine: a hash over their sorted InChIKeys. */
+static pl_code molecules_hash(char hex[65], const pl_env *env, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_sha256 sum;
+    pl_code code =
+        pl_db_prepare(env->store->db, &st, "SELECT inchikey FROM calibrated JOIN molecule USING(mol_id) ORDER BY 1", err);
+
     pl_sha256_start(&sum);
     while (pl_db_next(st, &code, err))
         pl_sha256_add_str(&sum, (const char *)sqlite3_column_text(st, 0));
@@ -91,12 +98,11 @@ static json_t *json_calibration(const pl_env *env, const nn_model_file *m, const
     return o;
 }
 
-static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *from, const st_dataset *d, const st_errors *e,
-                               pl_error *err)
+static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *from, const st_errors *e, pl_error *err)
 {
     json_t *all = json_loads(m->provenance, 0, NULL);
     char hash[65], *text = NULL;
-    pl_code code = all != NULL ? molecules_hash(hash, env, d, err) : pl_fail(err, PL_ENOMEM, "provenance of the model");
+    pl_code code = all != NULL ? molecules_hash(hash, env, err) : pl_fail(err, PL_ENOMEM, "provenance of the model");
 
     if (code == PL_OK) {
         const st_prepare_conf *prepare = pl_workflow_step(env->wf, "prepare")->conf;
@@ -128,6 +134,21 @@ static pl_code enough_check(const nn_target *t, const st_errors *e, const char *
             "calibrate: model %s: %lld labelled molecules for %s; an interval needs %d or more that it was not trained on", model,
             (long long)e->model.n, t->name, (int)NN_CONFORMAL_MIN);
     return PL_OK;
+}
+
+/* Copies of a molecule (`dedupe: {by: none}`), and its observations at several temperatures, say nothing of other molecules. */
+static pl_code different_check(const pl_env *env, const char *model, pl_error *err)
+{
+    int64_t n = 0;
+    pl_code code =
+        pl_db_int(env->store->db, &n, err,
+                  "SELECT count(DISTINCT coalesce(nullif(inchikey,''),smiles)) FROM calibrated JOIN molecule USING(mol_id)");
+
+    if (code == PL_OK && n < NN_CONFORMAL_MIN)
+        return pl_fail(err, PL_ECONFIG,
+                       "calibrate: model %s: the labelled molecules are %lld different ones; an interval needs %d or more", model,
+                       (long long)n, (int)NN_CONFORMAL_MIN);
+    return code;
 }
 
 /* How many molecules the ranges were made of in the training: the ranges of the calibration keep these. */
@@ -186,11 +207,15 @@ pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env,
     for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
         code = enough_check(&target[k], &e[k], m->name, err);
     if (code == PL_OK)
+        code = calibrated_list(env, d, err);
+    if (code == PL_OK)
+        code = different_check(env, m->name, err);
+    if (code == PL_OK)
         code = range_make(to, m, env, d, err);
     for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
         code = st_calibrate(to, k, &e[k], ST_CALIBRATION, env, d, err);
     if (code == PL_OK)
-        code = provenance_make(to, env, slash != NULL ? slash + 1 : from, d, e, err);
+        code = provenance_make(to, env, slash != NULL ? slash + 1 : from, e, err);
     if (code == PL_OK)
         code = write_to(to, path, from, err);
     if (code == PL_OK)
