@@ -196,7 +196,10 @@ static void what_is_said_of_molecules_without_a_graph_is_known(void **state)
     graph_refused(&m, &(ch_graph_opts){ .edges = CH_EDGES_BONDS_RADIUS, .cutoff = 0.02f, .max_edges = 7 },
                   "edges: 8, more than max_edges 7");
     graph_refused(&m, &(ch_graph_opts){ .cutoff = 9, .max_neighbours = 2, .max_edges = 7 }, "edges: 8, more than max_edges 7");
-    graph_refused(&near, &(ch_graph_opts){ .cutoff = 9 }, "coincide: atoms 2 and 5 are closer than 0.01 Angstrom");
+    for (int edges = CH_EDGES_RADIUS; edges <= CH_EDGES_BONDS_RADIUS; edges++)
+        if (edges != CH_EDGES_TOPOLOGY)
+            graph_refused(&near, &(ch_graph_opts){ .edges = (ch_edges)edges, .cutoff = 9, .k = 2 },
+                          "coincide: atoms 2 and 5 are closer than 0.01 Angstrom");
     assert_int_equal(ch_mol_alloc(&none, -1, 0, mem, &err), PL_EINPUT);
     assert_string_equal(err.text, "a molecule of -1 atoms and 0 bonds");
     assert_int_equal(ch_mol_alloc(&none, CH_MOL_MAX_ATOMS + 1, 0, mem, NULL), PL_EINPUT);

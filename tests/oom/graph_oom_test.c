@@ -37,6 +37,7 @@ static void a_refused_allocation_is_reported(void **state)
     static const ch_graph_opts kinds[] = { { .cutoff = 3 },
                                            { .cutoff = 3, .max_neighbours = 4 },
                                            { .edges = CH_EDGES_BONDS },
+                                           { .edges = CH_EDGES_BONDS_RADIUS, .cutoff = 3 },
                                            { .edges = CH_EDGES_KNN, .k = 3 },
                                            { .edges = CH_EDGES_FULL } };
     pl_arena *mem = pl_arena_new(1 << 16), *turn = pl_arena_new(0);
