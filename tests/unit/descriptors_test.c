@@ -169,6 +169,8 @@ static void kinds_of_atoms_bonds_and_rings_are_counted(void **state)
         { "CC(F)(F)C", CH_F_stereo_atoms, 0 },
         { "CC=CC", CH_F_stereo_bonds, 1 },
         { "C1=CCCCC1", CH_F_stereo_bonds, 0 },
+        { "C1=CCCCCC1", CH_F_stereo_bonds, 0 },
+        { "C1=CCCCCCC1", CH_F_stereo_bonds, 1 }, /* the smallest ring with a trans bond */
         { "CC=C(C)C", CH_F_stereo_bonds, 0 },
         { "CCCC", CH_F_rotors, 1 },
         { "CCC(=O)NCC", CH_F_rotors, 2 },
