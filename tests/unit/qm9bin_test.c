@@ -143,6 +143,12 @@ static void each_damage_of_a_file_is_named(void **state)
         { 8, 0x7fffffff, "the header of QM9BIN01 is not valid" },
         { 12, 0x7fffffff, "the header of QM9BIN01 is not valid" },
         { 16, 0x7fffffff, "the header of QM9BIN01 is not valid" },
+        { 8, 4194304, "224 bytes, 373293184 expected; the file is truncated" }, /* the most that are read, and one more */
+        { 8, 4194305, "the header of QM9BIN01 is not valid" },
+        { 12, 419430400, "224 bytes, 5872025784 expected; the file is truncated" },
+        { 12, 419430401, "the header of QM9BIN01 is not valid" },
+        { 16, 419430400, "224 bytes, 1258291416 expected; the file is truncated" },
+        { 16, 419430401, "the header of QM9BIN01 is not valid" },
         { 12, 9, "224 bytes, 328 expected; the file is truncated" },
         { 72, 3, "the offsets of QM9BIN01 are damaged" },
         { 76, 1, "the offsets of QM9BIN01 are damaged" },
@@ -218,6 +224,51 @@ static void a_gzip_file_that_cannot_hold_its_molecules_is_refused(void **state)
     assert_int_equal(gzclose(f), Z_OK);
     assert_int_equal(ch_qm9_open(&q, made, &err), PL_EINPUT);
     assert_non_null(strstr(err.text, " at most "));
+}
+
+/* It ends as gzip files end, so nothing but its length is wrong. */
+static void a_gzip_file_that_was_cut_before_it_was_packed_is_refused(void **state)
+{
+    unsigned char bytes[256];
+    const size_t n = small_file(bytes);
+    char want[200];
+    ch_qm9 *q;
+
+    (void)state;
+    for (size_t len = 64; len < n; len += 8) {
+        pl_error err = { 0 };
+        gzFile f = gzopen(made, "wb");
+        assert_int_equal(gzwrite(f, bytes, (unsigned)len), len);
+        assert_int_equal(gzclose(f), Z_OK);
+        assert_int_equal(ch_qm9_open(&q, made, &err), PL_EINPUT);
+        (void)snprintf(want, sizeof want, "%s: %zu bytes, 224 expected; the file is truncated", made, len);
+        assert_string_equal(err.text, want);
+    }
+}
+
+static void a_bond_of_an_atom_or_an_order_that_is_not_there_is_bad_input(void **state)
+{
+    static const struct {
+        unsigned char bond[3];
+        bool good;
+    } cases[] = { { { 0, 1, 3 }, true },  { { 1, 0, 3 }, true },  { { 0, 2, 3 }, false },
+                  { { 2, 0, 3 }, false }, { { 0, 1, 0 }, false }, { { 0, 1, 4 }, false } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        unsigned char bytes[256];
+        const size_t n = small_file(bytes);
+        pl_text text = { 0 };
+        pl_error err = { 0 };
+        ch_qm9 *q;
+
+        memcpy(bytes + 136, cases[k].bond, 3);
+        assert_int_equal(ch_qm9_open(&q, write_bytes(bytes, n), NULL), PL_OK);
+        assert_int_equal(ch_qm9_record(&text, q, 0, &err), cases[k].good ? PL_OK : PL_EINPUT);
+        assert_string_equal(err.text, cases[k].good ? "" : "gdb_42 has a bond to an atom that is not there, or of no order");
+        pl_text_free(&text);
+        ch_qm9_close(q);
+    }
 }
 
 static double field_value(const ch_field *f, int n, const char *name)
@@ -368,6 +419,8 @@ int main(void)
         cmocka_unit_test(each_damage_of_a_file_is_named),
         cmocka_unit_test(a_wrong_length_is_refused_before_the_file_is_read),
         cmocka_unit_test(a_gzip_file_that_cannot_hold_its_molecules_is_refused),
+        cmocka_unit_test(a_gzip_file_that_was_cut_before_it_was_packed_is_refused),
+        cmocka_unit_test(a_bond_of_an_atom_or_an_order_that_is_not_there_is_bad_input),
         cmocka_unit_test(the_binary_holds_the_molecules_of_the_sdf),
         cmocka_unit_test(a_reader_goes_on_where_it_was_told_to),
         cmocka_unit_test(a_stop_request_ends_loading_of_a_qm9bin_file),
