@@ -302,10 +302,11 @@ static pl_code rewind_to(ch_gunzip *g, int64_t offset, pl_error *err)
 
 pl_code ch_gunzip_seek(ch_gunzip *g, int64_t offset, pl_error *err)
 {
-    pl_code code = g->started ? PL_OK : start(g, err);
+    pl_code code;
 
-    if (code == PL_OK && offset < 0)
-        code = pl_fail(err, PL_EIO, "%s: no byte %lld", g->path, (long long)offset);
+    if (offset < 0)
+        return pl_fail(err, PL_EIO, "%s: no byte %lld", g->path, (long long)offset);
+    code = g->started ? PL_OK : start(g, err);
     if (code == PL_OK && (offset < g->given || (!g->gzip && !g->hashing)))
         code = rewind_to(g, g->gzip ? 0 : offset, err);
     while (code == PL_OK && g->given < offset) {
