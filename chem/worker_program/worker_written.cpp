@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_written.cpp - what Open Babel reads from the text of a record as something else.
 //
-// It reads a position that is no number as far as it is one ("1,36" as 1, "abc" as 0), the bonds of queries (types 5 to 8 of a molfile)
-// and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single. Of the
+// It reads a position that is no number as far as it is one ("1,36" as 1, "abc" as 0), "inf" as a number to which it adds no hydrogens, the bonds of queries (types 5 to 8 of a molfile)
+// and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single, "aromatic" as order 0. Of the
 // fourth line of a molfile it reads as many columns as are numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at
 // its ends, the atom of a list of elements as the first of them, an atom that is called "Boc" as the element that it has, a bond of order 0 as a single one, and the old code of a radical not at all.
 // Of an atom of a crystal in two places, and of all models of a CIF, it makes atoms of one molecule. Where a line of MOL2 is cut short it
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -44,8 +45,8 @@ std::vector<std::string> words_in(const std::string &line)
 void position_check(long atom, const std::string &field)
 {
     char *end = nullptr;
-    (void)std::strtod(field.c_str(), &end);
-    if (field.empty() || end != field.c_str() + field.size())
+    const double x = std::strtod(field.c_str(), &end);
+    if (field.empty() || end != field.c_str() + field.size() || !std::isfinite(x))
         fail(CH_PARSE, "atom " + number(atom) + " has '" + field + "' where a position has a number");
 }
 
@@ -204,7 +205,7 @@ static void mol2_atom_check(long k, const std::vector<std::string> &w)
 
 static void mol2_bond_check(long k, const std::vector<std::string> &w)
 {
-    static const std::set<std::string> types = { "1", "2", "3", "am", "ar", "AM", "AR", "Am", "Ar", "aromatic" };
+    static const std::set<std::string> types = { "1", "2", "3", "am", "ar", "AM", "AR", "Am", "Ar" };
     if (w.size() < 4)
         fail(CH_PARSE, "the line of bond " + number(k) + " of a MOL2 record has " + number(static_cast<long>(w.size())) +
                            " words; a number, two atoms and a type are needed");

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the worker reads of each record of data/read.txt, or why it does not, against golden/read.txt: pairs of records of which one is
+ * just right and one just wrong. Made with Open Babel 3.1.1; skipped with another version. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chem/worker/worker_client.h"
+#include "golden/golden_text.h"
+
+enum { ROOM = 1 << 20 };
+
+static ch_worker *worker_open(void)
+{
+    static const ch_worker_opts opts = { .cpu_first_s = 20, .cpu_retry_s = 20 };
+    ch_worker_info info;
+    pl_error err = { 0 };
+    ch_worker *w;
+
+    if (ch_worker_open(&w, &opts, &err) != PL_OK || ch_worker_version(w, &info, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    if (strcmp(info.openbabel, "3.1.0") != 0 && strcmp(info.openbabel, "3.1.1") != 0) {
+        ch_worker_close(w);
+        print_message("skipped: Open Babel is %s, not 3.1\n", info.openbabel);
+        skip();
+    }
+    return w;
+}
+
+static void record_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len)
+{
+    pl_arena *mem = pl_arena_new(0);
+    ch_prepare_opts o = ch_prepare_defaults();
+    pl_error err = { 0 };
+    ch_prepared p;
+
+    o.conformer = CH_3D_NONE;
+    o.largest_fragment = false;
+    const pl_code code = ch_worker_prepare(w, text, len, format, &o, &p, mem, &err);
+    if (code != PL_OK && code != PL_EINPUT)
+        fail_msg("%.*s: %s", (int)len, text, err.text);
+    assert_int_equal(code == PL_OK, p.code == CH_OK);
+    pl_text_addf(out, "%s ", ch_status_name(p.code));
+    golden_bytes(out, p.code == CH_OK ? p.smiles : p.message, strlen(p.code == CH_OK ? p.smiles : p.message), 300);
+    if (p.code == CH_OK)
+        pl_text_addf(out, " charge %d, %d heavy atoms of %d", (int)p.charge, (int)p.n_heavy, (int)p.mol.n_atoms);
+    pl_text_add(out, "\n");
+    pl_arena_free(mem);
+}
+
+/* Of a format without records in the worker's own list: each molecule, or what is wrong with it. */
+static void list_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len)
+{
+    pl_arena *mem = pl_arena_new(0);
+    pl_error err = { 0 };
+    ch_listing list = { 0 };
+
+    if (ch_worker_list(w, text, len, format, &list, mem, &err) != PL_OK)
+        pl_text_addf(out, "%s\n", err.text);
+    for (int32_t i = 0; i < list.n; i++)
+        if (list.problem[i][0] != '\0')
+            pl_text_addf(out, "not read: %s\n", list.problem[i]);
+        else
+            record_say(out, w, "sdf", list.text[i], list.len[i]);
+    pl_arena_free(mem);
+}
+
+/* Behind "== smi" each line is a record, behind another format all lines up to the next "== " are one. */
+static void block_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len, int n)
+{
+    if (strcmp(format, "smi") != 0) {
+        pl_text_addf(out, "%d %s: ", n, format);
+        (strcmp(format, "cml") == 0 ? list_say : record_say)(out, w, format, text, len);
+        return;
+    }
+    for (const char *line = text; line < text + len; line += strcspn(line, "\n") + 1) {
+        const size_t end = strcspn(line, "\n");
+        pl_text_addf(out, "%.*s: ", (int)end, line);
+        record_say(out, w, "smi", line, end);
+    }
+}
+
+static void what_is_read_of_each_record_is_known(void **state)
+{
+    ch_worker *w = worker_open();
+    char *data = calloc(1, ROOM), format[16];
+    FILE *file = fopen(MOLSIEVE_TESTS "/data/read.txt", "r");
+    pl_text out = { 0 };
+    int n = 0;
+
+    (void)state;
+    assert_true(data != NULL && file != NULL);
+    assert_in_range(fread(data, 1, ROOM - 1, file), 1000, ROOM - 2);
+    (void)fclose(file);
+    for (char *at = data; sscanf(at, "== %15s", format) == 1; n++) {
+        char *text = strchr(at, '\n') + 1, *next = strstr(text - 1, "\n== ");
+        const size_t len = next != NULL ? (size_t)(next + 1 - text) : strlen(text);
+        block_say(&out, w, format, text, len, n + 1);
+        at = text + len;
+    }
+    assert_true(n > 300);
+    ch_worker_close(w);
+    free(data);
+    golden_check(MOLSIEVE_TESTS "/golden/read.txt", &out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_read_of_each_record_is_known) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
