@@ -134,12 +134,8 @@ static pl_code find_delimiter(ch_reader *r, pl_error *err)
 /* Room for one more name. */
 static bool grow_columns(ch_reader *r)
 {
-    const int n = r->n_columns;
-    char **more;
+    char **more = realloc(r->columns, ((size_t)r->n_columns + 1) * sizeof *more);
 
-    if (n > 0 && (n & (n - 1)) != 0) /* grows at powers of two */
-        return true;
-    more = realloc(r->columns, (n > 0 ? 2 * (size_t)n : 1) * sizeof *more);
     r->columns = more != NULL ? more : r->columns;
     return more != NULL;
 }

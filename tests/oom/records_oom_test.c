@@ -28,6 +28,7 @@ static const struct {
     { ".smi", BLANK "CCO ethanol\nCC a title of more than sixteen bytes\n" BLANK "C\n" },
     { ".inchi", BLANK "InChI=1S/CH4/h1H4 methane\nother\nInChI=1S/H2O/h1H2\n" },
     { ".csv", "name,smiles,x,\"a,b\",c,d,e,f,g\n" BLANK "\"a\"\"b\",CC,1,2,3,4,5,6,7\n,C,3\n" },
+    { ".csv", "smiles,x\n\"C\n" BLANK "\",1\nCC,2\n" },
     { ".sdf",
       BLANK "a\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n" ATOM "M  END\n> <x>\n1\n\n> <y>\ntwo\n\n$$$$\nb\n\n\n$$$$\n" },
     { ".mol2", BLANK "@<TRIPOS>MOLECULE\na\n 1 0\n@<TRIPOS>ATOM\n1 C 0 0 0 C.3\n@<TRIPOS>MOLECULE\nb\n" BLANK },

@@ -173,6 +173,28 @@ static void reading_stops_within_a_line(void **state)
     free(data);
 }
 
+static void going_to_a_place_stops_before_the_first_byte(void **state)
+{
+    static const char text[] = "C a\nCC b\n";
+    atomic_int stop = 1;
+    const ch_reader_opts opts = { .stop = &stop };
+    ch_reader *r;
+    ch_record rec;
+    bool more;
+
+    (void)state;
+    write_file(".smi", text, strlen(text), false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, &opts, NULL), PL_OK);
+    assert_int_equal(ch_reader_seek(r, 0, 1, 1, NULL), PL_ESTOP);
+    assert_int_equal(ch_reader_seek(r, 4, 2, 2, NULL), PL_ESTOP);
+    stop = 0;
+    assert_int_equal(ch_reader_seek(r, 4, 2, 2, NULL), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, NULL), PL_OK);
+    assert_string_equal(rec.title, "b");
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
 static void a_missing_csv_column_is_a_wrong_setting(void **state)
 {
     const ch_reader_opts o = { .smiles_column = "structure" }, two = { .smiles_column = "2" };
@@ -487,6 +509,7 @@ int main(void)
         cmocka_unit_test(a_csv_table_may_have_any_number_of_columns),
         cmocka_unit_test(a_csv_header_longer_than_a_record_is_refused),
         cmocka_unit_test(reading_stops_within_a_line),
+        cmocka_unit_test(going_to_a_place_stops_before_the_first_byte),
         cmocka_unit_test(a_missing_csv_column_is_a_wrong_setting),
         cmocka_unit_test(gzip_is_known_by_content_and_damage_is_a_record),
         cmocka_unit_test(a_run_that_goes_on_after_damage_does_not_meet_it_again),
