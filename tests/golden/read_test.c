@@ -54,7 +54,7 @@ static void record_say(pl_text *out, ch_worker *w, const char *format, const cha
     pl_arena_free(mem);
 }
 
-/* Of a format without records in the worker's own list: each molecule, or what is wrong with it. */
+/* Of a file that the worker splits: each molecule, or what is wrong with it. */
 static void list_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len)
 {
     pl_arena *mem = pl_arena_new(0);
@@ -68,6 +68,8 @@ static void list_say(pl_text *out, ch_worker *w, const char *format, const char 
             pl_text_addf(out, "not read: %s\n", list.problem[i]);
         else
             record_say(out, w, "sdf", list.text[i], list.len[i]);
+    if (list.message != NULL && list.message[0] != '\0')
+        pl_text_addf(out, "%s\n", list.message);
     pl_arena_free(mem);
 }
 
@@ -76,7 +78,10 @@ static void block_say(pl_text *out, ch_worker *w, const char *format, const char
 {
     if (strcmp(format, "smi") != 0) {
         pl_text_addf(out, "%d %s: ", n, format);
-        (strcmp(format, "cml") == 0 ? list_say : record_say)(out, w, format, text, len);
+        if (strncmp(format, "list:", 5) == 0)
+            list_say(out, w, format + 5, text, len);
+        else
+            record_say(out, w, format, text, len);
         return;
     }
     for (const char *line = text; line < text + len; line += strcspn(line, "\n") + 1) {
