@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -112,6 +113,12 @@ static ch_status status_of(const char *text, size_t n, double cpu)
 {
     if ((n >= 6 && memcmp(text, "tested", 6) == 0 && !hello) || (n >= 8 && memcmp(text, "untested", 8) == 0 && hello))
         return CH_INTERNAL;
+    if ((n >= 4 && memcmp(text, "full", 4) == 0) || (n >= 5 && memcmp(text, "worse", 5) == 0))
+        return CH_MEMORY;
+    if (n >= 6 && memcmp(text, "unread", 6) == 0)
+        return CH_PARSE;
+    if (n >= 8 && memcmp(text, "too much", 8) == 0)
+        return CH_TOO_LARGE;
     return n >= 6 && memcmp(text, "budget", 6) == 0 && cpu < 1 ? CH_TIMEOUT : CH_OK;
 }
 
@@ -121,6 +128,8 @@ static void obey(const char *text, size_t n, double cpu, pl_text *t)
         (void)signal(SIGSEGV, SIG_DFL); /* a sanitizer's handler would make it an exit code */
         (void)raise(SIGSEGV);
     }
+    if (n >= 5 && memcmp(text, "worse", 5) == 0 && cpu >= 1)
+        (void)raise(SIGKILL);
     if (n >= 4 && memcmp(text, "kill", 4) == 0)
         (void)raise(SIGKILL);
     if (n >= 5 && memcmp(text, "stall", 5) == 0)
@@ -204,7 +213,20 @@ typedef struct bench {
     ch_input in[MAX];
     ch_prepared out[MAX];
     int32_t n;
+    int n_open; /* descriptors before the worker */
 } bench;
+
+static int descriptors_open(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (d != NULL && readdir(d) != NULL)
+        n++;
+    if (d != NULL)
+        (void)closedir(d);
+    return n;
+}
 
 static int setup_within(void **state, double slack_s)
 {
@@ -212,6 +234,7 @@ static int setup_within(void **state, double slack_s)
     bench *b = calloc(1, sizeof *b);
 
     b->mem = pl_arena_new(0);
+    b->n_open = descriptors_open();
     *state = b;
     return ch_worker_open(&b->w, &opts, NULL) == PL_OK ? 0 : -1;
 }
@@ -225,9 +248,10 @@ static int teardown(void **state)
 {
     bench *b = *state;
     ch_worker_close(b->w);
+    const bool closed = descriptors_open() == b->n_open;
     pl_arena_free(b->mem);
     free(b);
-    return 0;
+    return closed ? 0 : -1;
 }
 
 static void add(bench *b, const char *text) { b->in[b->n++] = (ch_input){ .text = text, .format = "smi", .len = strlen(text) }; }
@@ -294,6 +318,45 @@ static void a_second_try_has_more_time_and_answers_stay_matched(void **state)
         else
             assert_code(b, i, CH_OK, 1);
     assert_int_equal(lost(b), 4); /* garbage and stall, twice each */
+}
+
+/* Its state may be corrupt: the next record meets a new one. Other failures of a record leave it. */
+static void a_worker_that_ran_out_of_memory_or_was_wrong_is_replaced(void **state)
+{
+    static const struct {
+        const char *text;
+        ch_status code;
+        int attempts, lost;
+    } cases[] = { { "full", CH_MEMORY, 2, 2 },
+                  { "tested", CH_INTERNAL, 2, 2 },
+                  { "unread", CH_PARSE, 1, 0 },
+                  { "too much", CH_TOO_LARGE, 1, 0 } };
+    bench *b = *state;
+    int64_t before = 0;
+
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        b->n = 0;
+        add(b, "a");
+        add(b, cases[k].text);
+        add(b, "b");
+        run(b, NULL);
+        assert_code(b, 0, CH_OK, 1);
+        assert_code(b, 1, cases[k].code, cases[k].attempts);
+        assert_code(b, 2, CH_OK, 1);
+        assert_int_equal(lost(b) - before, cases[k].lost);
+        before = lost(b);
+    }
+}
+
+/* What its first answer said is gone. */
+static void a_record_without_a_second_answer_has_none(void **state)
+{
+    bench *b = *state;
+
+    add(b, "worse");
+    run(b, NULL);
+    assert_code(b, 0, CH_CRASH, 2);
+    assert_string_equal(b->out[0].smiles, "");
 }
 
 /* Only its CPU time counts, not the time that other processes had the processors. */
@@ -509,6 +572,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_crashing_record_fails_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_second_try_has_more_time_and_answers_stay_matched, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_worker_that_ran_out_of_memory_or_was_wrong_is_replaced, setup_patient, teardown),
+        cmocka_unit_test_setup_teardown(a_record_without_a_second_answer_has_none, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(a_record_that_waits_for_a_processor_does_not_time_out, setup, teardown),
         cmocka_unit_test_setup_teardown(time_while_all_processes_are_stopped_does_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
