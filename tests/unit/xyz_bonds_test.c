@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* xyz records: the same molecule for any order of atoms, and a reason if the file does not determine the molecule. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -224,6 +225,55 @@ static void records_without_their_hydrogens_are_refused(void **state)
     }
 }
 
+/* A sheet of n by n cells of two carbons, with hydrogen where a neighbour is not there. */
+static void write_sheet(char *out, size_t cap, int n)
+{
+    static const int step[3][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 } };
+    const double c = 1.42, h = 1.09;
+    size_t at = 0;
+    int n_atoms = 0;
+
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++)
+            for (int k = 0; k < 6;
+                 k++) { /* three bonds of both carbons; the first of each is always there, so it writes the carbon */
+                const int side = k < 3 ? 1 : -1, a = i - side * step[k % 3][0], b = j - side * step[k % 3][1];
+                const double angle = k % 3 == 0 ? 0 : k % 3 == 1 ? 4 * M_PI / 3 : 2 * M_PI / 3;
+                const double x = 1.5 * c * (i + j) + (side < 0 ? c : 0), y = c * sqrt(0.75) * (i - j);
+                if (k % 3 == 0)
+                    at += (size_t)snprintf(out + at, cap - at, "C %.4f %.4f 0\n", x, y);
+                else if (a < 0 || b < 0 || a >= n || b >= n)
+                    at += (size_t)snprintf(out + at, cap - at, "H %.4f %.4f 0\n", x + side * h * cos(angle),
+                                           y + side * h * sin(angle));
+                else
+                    continue;
+                n_atoms++;
+            }
+    char *body = strdup(out);
+    assert_non_null(body);
+    (void)snprintf(out, cap, "%d\nsheet\n%s", n_atoms, body);
+    free(body);
+}
+
+static void double_bonds_of_a_large_sheet_are_given_up(void **state)
+{
+    static char text[1 << 16];
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    o.max_heavy_atoms = 900;
+    write_sheet(text, sizeof text, 3);
+    p = answer(text, &o);
+    if (p.code != CH_OK || p.n_heavy != 18)
+        fail_msg("%s", p.message);
+    write_sheet(text, sizeof text, 20);
+    p = answer(text, &o);
+    assert_int_equal(p.code, CH_TOO_LARGE);
+    assert_string_equal(p.message, "too many ways to arrange the double bonds");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +283,7 @@ int main(void)
         cmocka_unit_test(a_charge_of_extended_xyz_reaches_the_worker),
         cmocka_unit_test(no_charge_of_extended_xyz_is_ignored),
         cmocka_unit_test(records_without_their_hydrogens_are_refused),
+        cmocka_unit_test(double_bonds_of_a_large_sheet_are_given_up),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
