@@ -20,7 +20,7 @@ ROOMS = {
 # How often a kind is drawn while it has sites left.
 WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, "statement": 4, "check": 3, "sync": 1.5,
           "bind": 1.5, "sql": 3, "message": 2}
-WITH_WORKER = {"chem_worker", "chem_hydrogens", "chem_syntax", "chem_digits", "chem_xyz_bonds", "chem_positions", "molecules_golden", "read_golden",
+WITH_WORKER = {"chem_worker", "chem_hydrogens", "chem_syntax", "chem_digits", "chem_xyz_bonds", "chem_positions", "molecules_golden", "read_golden", "chem_stereo_marks",
                "scaffold", "fingerprint", "standardise", "one_drawing", "protonate", "chem_structures", "chem_confine",
                "chem_kill", "chem_messy", "chem_request_queue", "stages", "structures", "report", "feature_stages", "bench", "config", "predict_library",
                "refused_places", "refused_training", "refused_ways", "refused_commands", "refused_more", "show_find", "stops"}
