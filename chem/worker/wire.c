@@ -161,6 +161,13 @@ pl_code ch_wire_stereo(ch_stereo *out, int32_t n_atoms, ch_wire *in, pl_arena *m
     return in->ok ? PL_OK : pl_fail(err, PL_EINPUT, "internal: stereo is cut short");
 }
 
+/* memcpy may not read from NULL, not even nothing. */
+static void put_bytes(pl_text *t, const void *from, size_t n)
+{
+    if (from != NULL)
+        pl_text_add_n(t, from, n);
+}
+
 void ch_wire_put_u32(pl_text *t, uint32_t x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
 void ch_wire_put_u64(pl_text *t, uint64_t x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
 void ch_wire_put_f64(pl_text *t, double x) { pl_text_add_n(t, (const char *)&x, sizeof x); }
@@ -168,8 +175,7 @@ void ch_wire_put_f64(pl_text *t, double x) { pl_text_add_n(t, (const char *)&x, 
 void ch_wire_put_str(pl_text *t, const char *s, size_t n)
 {
     ch_wire_put_u32(t, (uint32_t)n);
-    if (n > 0)
-        pl_text_add_n(t, s, n);
+    put_bytes(t, s, n);
 }
 
 void ch_wire_put_mol(pl_text *t, const ch_mol *mol)
@@ -179,18 +185,12 @@ void ch_wire_put_mol(pl_text *t, const ch_mol *mol)
     ch_wire_put_u32(t, (uint32_t)n);
     ch_wire_put_u32(t, (uint32_t)m);
     ch_wire_put_u32(t, (mol->xyz != NULL ? CH_HAS_XYZ : 0u) | (mol->isotope != NULL ? CH_HAS_ISOTOPE : 0u));
-    if (n > 0) {
-        pl_text_add_n(t, (const char *)mol->z, n);
-        pl_text_add_n(t, (const char *)mol->charge, n);
-    }
-    if (n > 0 && mol->xyz != NULL)
-        pl_text_add_n(t, (const char *)mol->xyz, n * sizeof *mol->xyz);
-    if (m > 0) {
-        pl_text_add_n(t, (const char *)mol->bond, m * sizeof *mol->bond);
-        pl_text_add_n(t, (const char *)mol->order, m);
-    }
-    if (n > 0 && mol->isotope != NULL)
-        pl_text_add_n(t, (const char *)mol->isotope, n * sizeof *mol->isotope);
+    put_bytes(t, mol->z, n);
+    put_bytes(t, mol->charge, n);
+    put_bytes(t, mol->xyz, n * sizeof *mol->xyz);
+    put_bytes(t, mol->bond, m * sizeof *mol->bond);
+    put_bytes(t, mol->order, m);
+    put_bytes(t, mol->isotope, n * sizeof *mol->isotope);
 }
 
 void ch_wire_put_mols(pl_text *t, const ch_mol *mol, int32_t n)
