@@ -95,7 +95,7 @@ static bool bond_by_rule(ch_bond_sight *bond, const ch_mmff *p, int i, int j)
     const int order = rule_order(bond, x, y);
     const double polar = pow(fabs(ex->electronegativity - ey->electronegativity), 1.4);
     bond->r0 = rule_radius(ex, order) + rule_radius(ey, order) - (low == 1 ? 0.05 : 0.08) * polar;
-    if (low > 1 && high <= 10)
+    if (row_of(x->z) == 1 && row_of(y->z) == 1)
         bond->r0 -= 0.008;
     const double *single = ch_mmff_find(&p->bond_rule, ch_mmff_key(0, low, high, 0, 0));
     if (single != NULL)
