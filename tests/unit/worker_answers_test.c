@@ -319,6 +319,53 @@ static void every_request_to_another_program_says_which(void **state)
     }
 }
 
+/* The first answer of a worker lacks its last bytes, as that of another version would. */
+static void no_request_goes_to_a_worker_of_another_version(void **state)
+{
+    static const int32_t first[] = { CH_OP_READY, CH_OP_HELLO };
+
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        const int wanted = kinds[k].op == CH_OP_VERSION ? 0 : kinds[k].op == CH_OP_BUILD ? 2 : 1; /* before it is built, too */
+        int refused = 0;
+        for (int i = 0; i < 2; i++) {
+            ch_worker *w = worker_open();
+            pl_error err = { 0 };
+            plan_write((plan){ .op = first[i], .cut = 4, .at = NOWHERE });
+            pl_arena_reset(mem);
+            const pl_code code = kinds[k].ask(w, &err);
+            ch_worker_close(w);
+            refused += code == PL_ECONFIG;
+            if (code == PL_ECONFIG && strstr(err.text, " is of another version than this program; install both") == NULL)
+                fail_msg("%s: %s", kinds[k].name, err.text);
+        }
+        if (refused != wanted)
+            fail_msg("%s was sent to a worker of another version", kinds[k].name);
+    }
+}
+
+static void a_stop_ends_every_request(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++)
+        for (int before = 0; before < 2; before++) {
+            atomic_int stop = before;
+            const ch_worker_opts opts = { .program = "/proc/self/exe", .wall_slack_s = 60, .stop = &stop };
+            ch_worker *w;
+            pl_error err = { 0 };
+
+            plan_write((plan){ .op = NOWHERE });
+            pl_arena_reset(mem);
+            assert_int_equal(ch_worker_open(&w, &opts, NULL), PL_OK);
+            if (before == 0 && kinds[k].ask(w, &err) != PL_OK)
+                fail_msg("%s: %s", kinds[k].name, err.text);
+            stop = 1;
+            if ((before == 1 || !kinds[k].once || kinds[k].op == CH_OP_VERSION) && kinds[k].ask(w, &err) != PL_ESTOP)
+                fail_msg("%s is not stopped: %s", kinds[k].name, err.text);
+            ch_worker_close(w);
+        }
+}
+
 static void a_wrong_number_in_an_answer_is_not_followed(void **state)
 {
     static const uint32_t wrong[] = { UINT32_MAX, 1u << 20 };
@@ -340,11 +387,23 @@ static void a_wrong_number_in_an_answer_is_not_followed(void **state)
     }
 }
 
+static void a_status_that_is_none_is_a_fault_of_the_program(void **state)
+{
+    (void)state;
+    assert_string_equal(ch_status_name(CH_OK), "ok");
+    assert_string_equal(ch_status_name((ch_status)(CH_N_STATUS - 1)), "internal");
+    assert_string_equal(ch_status_name(CH_N_STATUS), "internal");
+    assert_string_equal(ch_status_name((ch_status)-1), "internal");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_answer_that_is_cut_short_is_refused),
         cmocka_unit_test(every_request_to_another_program_says_which),
+        cmocka_unit_test(no_request_goes_to_a_worker_of_another_version),
+        cmocka_unit_test(a_stop_ends_every_request),
+        cmocka_unit_test(a_status_that_is_none_is_a_fault_of_the_program),
         cmocka_unit_test(a_wrong_number_in_an_answer_is_not_followed),
     };
 
