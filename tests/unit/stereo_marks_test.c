@@ -27,6 +27,45 @@ static ch_prepared built(const char *text)
     return p;
 }
 
+/* Nothing is built; what would be is kept. */
+static pl_code keep_text(void *ctx, ch_prepared *p, pl_arena *arena, pl_error *err)
+{
+    (void)arena;
+    (void)err;
+    *(const char **)ctx = p->built_from;
+    p->set_aside = "a test";
+    return PL_OK;
+}
+
+static const char *text_of(const char *smiles)
+{
+    const char *text = NULL;
+    const ch_known known = { .ctx = &text, .judge = keep_text };
+    const ch_input in = { .text = smiles, .format = "smi", .len = strlen(smiles) };
+    ch_prepare_opts o = ch_prepare_defaults();
+    ch_prepared p;
+
+    assert_int_equal(ch_worker_prepare_all(worker, &in, 1, &o, &known, &p, mem, NULL), PL_OK);
+    assert_non_null(text);
+    return text;
+}
+
+/* The ends of C=C=C=C, whose / and \\ may stand at either digit of a ring closure. */
+static void marks_of_ring_closures_are_those_of_bonds(void **state)
+{
+    static const char *const same[][2] = { { "C/C=C=C=C/C", "C/C=C=C=C/1.C1" },   { "C/C=C=C=C/C", "C/C=C=C=C1.C\\1" },
+                                           { "C/C=C=C=C/C", "C/C=C=C=C/1.C\\1" }, { "C/C=C=C=C\\C", "C/C=C=C=C1.C/1" },
+                                           { "C/C=C=C=C/C", "C1.C/C=C=C=C/1" },   { "C/C=C=C=C/C", "C\\1.C/C=C=C=C1" },
+                                           { "C/C=C=C=C/C", "C/C=C=C=C(/C)[H]" }, { "C/C(F)=C=C=C(/C)Cl", "C/C(F)=C=C=C(Cl)/C" } };
+
+    (void)state;
+    assert_string_not_equal(text_of("C/C=C=C=C/C"), text_of("C/C=C=C=C\\C"));
+    assert_string_not_equal(text_of("C/C=C=C=C/C"), text_of("CC=C=C=CC"));
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+        if (strcmp(text_of(same[k][0]), text_of(same[k][1])) != 0)
+            fail_msg("%s is %s, %s is %s", same[k][0], text_of(same[k][0]), same[k][1], text_of(same[k][1]));
+}
+
 #define AMINE "C[N+](CC)(CCC)[O-]"
 #define IMINE "CC=N"
 #define ALLENE "CC=C=CC"
@@ -83,7 +122,8 @@ static void stereo_that_does_not_fit_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(stereo_that_fits_is_built),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(marks_of_ring_closures_are_those_of_bonds),
+                                        cmocka_unit_test(stereo_that_fits_is_built),
                                         cmocka_unit_test(stereo_that_does_not_fit_is_refused) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
