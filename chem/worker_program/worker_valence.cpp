@@ -139,6 +139,10 @@ void mol_check_dummies(OBMol &mol)
 
 void mol_check_atoms(OBMol &mol)
 {
+    FOR_BONDS_OF_MOL(b, mol)
+        if (b->GetBondOrder() > 3)
+            fail(CH_VALENCE, "atom " + number(b->GetBeginAtomIdx()) + " has a bond of order " + number(b->GetBondOrder()) +
+                                 "; orders up to 3 are known here");
     FOR_ATOMS_OF_MOL(a, mol) {
         const unsigned z = a->GetAtomicNum();
         if (z == 0 || z > 118)
