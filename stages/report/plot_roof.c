@@ -4,9 +4,9 @@
 #include "stages/report/html.h"
 #include "stages/report/plot.h"
 
-/* The box between the axes, in pixels; of a label: its height, tries around its dot, pixels a character. */
-enum { LEFT = 62, RIGHT = 22, TOP = 30, BOTTOM = 44, HIGH_TEXT = 13, TURNS = 16, BOXES = ST_ROOF_DOTS * 2 + 16 };
-static const double wide_text = 6.1;
+/* The box between the axes, in pixels; of a label: its height, tries around its dot; boxes of the bandwidth's text. */
+enum { LEFT = 62, RIGHT = 22, TOP = 30, BOTTOM = 44, HIGH_TEXT = 13, TURNS = 16, SLOPE_BOXES = 9 };
+static const double wide_text = 6.1; /* pixels a character */
 
 typedef struct box {
     double x, y, wide, high; /* x, y: the middle */
@@ -15,8 +15,9 @@ typedef struct box {
 typedef struct chart {
     pl_text *out;
     const st_roof *roof;
-    double x[2], y[2]; /* of the axes, as log10 */
-    box taken[BOXES];
+    int x_step[2], y_step[2]; /* first and last of the axes, for step_of */
+    double x[2], y[2];        /* the same as log10 */
+    box taken[2 * ST_ROOF_DOTS + SLOPE_BOXES + 4]; /* dots and their labels, two for each of two peaks */
     int n_taken;
 } chart;
 
@@ -32,8 +33,7 @@ static double y_of(const chart *c, double y)
 
 static void take(chart *c, double x, double y, double wide, double high)
 {
-    if (c->n_taken < BOXES)
-        c->taken[c->n_taken++] = (box){ x, y, wide, high };
+    c->taken[c->n_taken++] = (box){ x, y, wide, high };
 }
 
 static double text_wide(const char *s)
@@ -57,16 +57,16 @@ static double step_of(int i)
 }
 
 /* To the next of .. 1, 2, 5, 10 .. below and above. */
-static void range_set(double range[2], double lo, double hi)
+static void range_set(int step[2], double range[2], double lo, double hi)
 {
-    int first = 3 * (int)floor(log10(lo)) + 3, last = 3 * (int)floor(log10(hi));
-
-    while (step_of(first) > lo)
-        first--;
-    while (step_of(last) < hi)
-        last++;
-    range[0] = log10(step_of(first));
-    range[1] = log10(step_of(last));
+    step[0] = 3 * (int)floor(log10(lo)) + 3;
+    step[1] = 3 * (int)floor(log10(hi));
+    while (step_of(step[0]) > lo)
+        step[0]--;
+    while (step_of(step[1]) < hi)
+        step[1]++;
+    for (int k = 0; k < 2; k++)
+        range[k] = log10(step_of(step[k]));
 }
 
 static void ranges_find(chart *c)
@@ -84,8 +84,8 @@ static void ranges_find(chart *c)
         y[0] = fmin(y[0], r->dot[i].y);
         y[1] = fmax(y[1], r->dot[i].y);
     }
-    range_set(c->x, 0.7 * x[0], 3 * x[1]);
-    range_set(c->y, 0.5 * y[0], 1.5 * y[1]);
+    range_set(c->x_step, c->x, 0.7 * x[0], 3 * x[1]);
+    range_set(c->y_step, c->y, 0.5 * y[0], 1.5 * y[1]);
 }
 
 /* Lines at 1, 2, 5; with more than two decades numbers only at 1. */
@@ -93,18 +93,14 @@ static bool is_named(const double range[2], int i) { return i % 3 == 0 || range[
 
 static void grid_add(const chart *c)
 {
-    for (int i = (int)lround(3 * c->x[0]) - 3; i < 3 * c->x[1] + 3; i++) {
-        double v = step_of(i);
-        if (log10(v) < c->x[0] - 1e-9 || log10(v) > c->x[1] + 1e-9)
-            continue;
+    for (int i = c->x_step[0]; i <= c->x_step[1]; i++) {
+        const double v = step_of(i);
         pl_text_addf(c->out, "<path class=\"grid\" d=\"M%.1f %dV%d\"/>", x_of(c, v), TOP, ST_ROOF_HIGH - BOTTOM);
         if (is_named(c->x, i))
             pl_text_addf(c->out, "<text class=\"x\" x=\"%.1f\" y=\"%d\">%g</text>", x_of(c, v), ST_ROOF_HIGH - BOTTOM + 16, v);
     }
-    for (int i = (int)lround(3 * c->y[0]) - 3; i < 3 * c->y[1] + 3; i++) {
-        double v = step_of(i);
-        if (log10(v) < c->y[0] - 1e-9 || log10(v) > c->y[1] + 1e-9)
-            continue;
+    for (int i = c->y_step[0]; i <= c->y_step[1]; i++) {
+        const double v = step_of(i);
         pl_text_addf(c->out, "<path class=\"grid\" d=\"M%d %.1fH%d\"/>", LEFT, y_of(c, v), ST_ROOF_WIDE - RIGHT);
         if (is_named(c->y, i))
             pl_text_addf(c->out, "<text class=\"y\" x=\"%d\" y=\"%.1f\">%g</text>", LEFT - 6, y_of(c, v) + 4, v);
@@ -168,9 +164,9 @@ static double slope_place(const chart *c, const double from[2], double angle, do
     for (int k = 0; k < 9; k++) {
         int steps = (k + 1) / 2; /* from the middle, to both sides in turn */
         double at = length * (0.5 + (k % 2 ? 0.08 : -0.08) * steps), sum = 0;
-        for (int i = 0; i < 9 * c->n_taken; i++) {
-            box piece = slope_piece(from, angle, at, i % 9);
-            sum += common(&piece, &c->taken[i / 9]);
+        for (int i = 0; i < SLOPE_BOXES * c->n_taken; i++) {
+            box piece = slope_piece(from, angle, at, i % SLOPE_BOXES);
+            sum += common(&piece, &c->taken[i / SLOPE_BOXES]);
         }
         if (sum < least) {
             least = sum;
@@ -191,7 +187,7 @@ static void slope_add(chart *c)
     pl_text_addf(c->out, "<path class=\"roof\" d=\"M%.1f %.1fL%.1f %.1f\"/>", from[0], from[1], end[0], end[1]);
     pl_text_addf(c->out, "<text class=\"name\" transform=\"translate(%.1f %.1f) rotate(%.1f)\" y=\"-6\">%.3g GB/s of memory</text>",
                  from[0] + along * cos(angle), from[1] - along * sin(angle), -angle * 45 / atan(1), r->bandwidth);
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < SLOPE_BOXES; i++) {
         box piece = slope_piece(from, angle, along, i);
         take(c, piece.x, piece.y, piece.wide, piece.high);
     }

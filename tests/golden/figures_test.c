@@ -2,6 +2,7 @@
 /* Figures and tables of fixed numbers, byte for byte: those of the report, and the rooflines of `molsieve bench`.
  *
  * tests/golden/figures.txt has them, a line for each element. MOLSIEVE_WRITE=1 writes it; look at the difference then. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <cmocka.h>
 
 #include "golden/golden_text.h"
+#include "pipeline/base/hash.h"
 #include "stages/commands/cmd_bench_roof.h"
 #include "stages/report/html.h"
 #include "stages/report/plot.h"
@@ -201,6 +203,82 @@ static void rooflines_add(pl_text *out)
     pl_text_reset(out);
 }
 
+/* ---- many figures, of each a digest: a place that a label takes is decided by a pixel in some of them ---- */
+
+enum { MADE = 60 };
+
+static double made(uint64_t *seed, double lo, double hi)
+{
+    return lo + (hi - lo) * (double)(pl_hash64(seed, sizeof *seed, (*seed)++) >> 11) * 0x1p-53;
+}
+
+static void digest_add(pl_text *drawn)
+{
+    pl_text_addf(&all, "%016llx\n", (unsigned long long)pl_hash64(pl_text_str(drawn), drawn->len, 0));
+    pl_text_reset(drawn);
+}
+
+/* Few dots far apart, and as many as there may be in a small part. */
+static void made_rooflines_add(pl_text *out, uint64_t *seed)
+{
+    static const char *const names[] = { "a", "key", "values", "attention", "a longer name", "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9" };
+
+    pl_text_add(&all, "== made rooflines\n");
+    for (int k = 0; k < MADE; k++) {
+        st_roof r = { .title = names[k % 6], .bandwidth = pow(10, made(seed, 0, 3)), .n_peaks = 1 + k % 2, .n = k % 17 };
+        const double wide = made(seed, 0.1, 2.5);
+        for (int i = 0; i < r.n_peaks; i++)
+            r.peak[i] = (st_roof_peak){ names[(k + i) % 6], r.bandwidth * pow(10, made(seed, 0, 2)) };
+        for (int i = 0; i < r.n; i++) {
+            const double x = pow(10, made(seed, -wide, wide)), roof = fmin(x * r.bandwidth, r.peak[0].rate);
+            r.dot[i] = (st_roof_dot){ names[(k + i) % 5], "says", (st_roof_kind)(i % 3), x, roof * made(seed, 0.02, 1) };
+        }
+        st_plot_roofline(out, &r);
+        digest_add(out);
+    }
+}
+
+static void made_plots_add(pl_text *out, uint64_t *seed)
+{
+    static double x[500], y[ST_CURVES_MAX][500];
+    static st_parity p;
+
+    pl_text_add(&all, "== made histograms, curves and parities\n");
+    for (int k = 0; k < MADE; k++) {
+        const double lo = made(seed, -5, 5), wide = pow(10, made(seed, -2, 4));
+        st_histogram h = { .name = "mw", .unit = "u" };
+        st_curve c[ST_CURVES_MAX] = { { "train", x, y[0], k }, { "valid", x, y[1], k / 2 }, { "a third", x, y[2], k % 5 }, { "d", x, y[3], 1 } };
+        st_histogram_init(&h, lo, lo + wide, k % 3 == 0);
+        p = (st_parity){ .name = "gap", .unit = k % 2 ? "eV" : "", .scale = st_scale_nice(lo, lo + wide, 3 + k % 5) };
+        for (int i = 0; i < 300; i++) {
+            const double v = lo + wide * made(seed, -0.05, 1.05);
+            x[i] = i == 0 ? lo : x[i - 1] + made(seed, 0, wide);
+            for (int j = 0; j < ST_CURVES_MAX; j++)
+                y[j][i] = made(seed, j, 1 + wide);
+            st_histogram_put(&h, k % 3 == 0 ? floor(v) : v, i % 3 == 0);
+            st_parity_put(&p, v, v + wide * made(seed, -0.1, 0.1));
+        }
+        st_plot_histogram(out, &h);
+        digest_add(out);
+        st_plot_curves(out, "made", "epoch", "MAE", c, 1 + k % ST_CURVES_MAX);
+        digest_add(out);
+        st_plot_parity(out, &p);
+        digest_add(out);
+    }
+}
+
+static void made_texts_add(pl_text *out, uint64_t *seed)
+{
+    pl_text_add(&all, "== made numbers\n");
+    for (int k = 0; k < MADE; k++) {
+        for (int i = 0; i < 40; i++) {
+            st_html_real(out, made(seed, -1, 1) * pow(10, i / 2 - 8), 1 + i % 6);
+            st_html_count(out, (int64_t)(made(seed, -1, 1) * pow(10, i / 3)));
+        }
+        digest_add(out);
+    }
+}
+
 static void roofs_read_add(void)
 {
     static const char *const words[] = { "1,2,3", "1.5,2e3,0.5", "1,2",     "1,2,3,4", "1,2,x", "0,1,2", "1,-1,2", "1,2,0",
@@ -220,6 +298,7 @@ static void roofs_read_add(void)
 static void figures_and_tables_are_drawn_as_before(void **state)
 {
     pl_text out = { 0 };
+    uint64_t seed = 1;
 
     (void)state;
     texts_add(&out);
@@ -229,6 +308,9 @@ static void figures_and_tables_are_drawn_as_before(void **state)
     tables_add();
     rooflines_add(&out);
     roofs_read_add();
+    made_rooflines_add(&out, &seed);
+    made_plots_add(&out, &seed);
+    made_texts_add(&out, &seed);
     pl_text_free(&out);
     golden_check(MOLSIEVE_TESTS "/golden/figures.txt", &all);
 }
