@@ -454,6 +454,21 @@ def poses_are_structures_of_the_molecule():
         assert left == {"ala", "ethane", "a; again", "propyne", "water"}, left  # the second swap puts them right
 
 
+def of_structures_with_equal_values_the_first_counts():
+    """The pose tells which it was."""
+    with Project() as p:
+        p.put("same.sh", "echo 'REMARK VINA RESULT: -5 0 0' > $2; cat $1 >> $2\n")
+        p.put("a.smi", "CCCCO one\n")
+        w = p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {count: 4}}\n  external: {command: [sh, same.sh, '{input}', '{output}'], files: [same.sh], input: pdbqt, "
+                       "output: pdbqt, poses: true, structures: all, property: points, better: low}\n" + RANK)
+        for better in ("low", "high", "none"):
+            p.run("run", w, "-q", "stages.external.better=" + better)
+            was, got = ([molfile(x)[0] for x in p.run("export", "sdf", "run", "--all", "--conformers", what)[1].split("$$$$\n")[:-1]] for what in ("all", "poses"))
+            assert len(was) > 2 and len(got) == 1 and p.one("SELECT mean FROM score") == -5, (len(was), len(got))
+            nearest = [max(distance(a, b) for a, b in zip(x, got[0]) if a[3] != "H") for x in was]
+            assert nearest[0] < 2e-3 < 0.1 < min(nearest[1:]), (better, nearest)
+
+
 def vina_by_hand(p, molecule, seed):
     """The best affinity that Vina writes for the file that a call got."""
     d = p.path("run", "scratch", molecule)
@@ -496,7 +511,8 @@ def three_ligands_get_the_scores_of_vina_by_hand():
 
 
 if __name__ == "__main__":
-    main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
+    main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, of_structures_with_equal_values_the_first_counts,
+          three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           an_answer_in_another_place_costs_its_molecule, a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
