@@ -7,6 +7,7 @@
 #include "pipeline/base/text.h"
 #include "pipeline/workflow/settings.h"
 #include "stages/campaign/campaign.h"
+#include "stages/files/data_dir.h"
 #include "stages/steps/external/external.h"
 #include "stages/steps/score/score.h"
 #include "stages/steps/train/train_conf.h"
@@ -77,7 +78,7 @@ void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *kno
     const st_acquire_conf *c = st_acquire_conf_of(wf);
     const pl_step *step = pl_workflow_step(wf, "acquire");
     looking x = { .c = c, .problems = problems, .mem = mem };
-    const char *named = getenv("TMPDIR"), *tmp = named != NULL && named[0] != '\0' ? named : "/tmp";
+    const char *tmp = st_tmp_dir();
     char *path, *inputs;
 
     if (c == NULL || c->answers.workflow == NULL)

@@ -14,20 +14,34 @@ const char *st_program_dir(char *buf, size_t size)
     return buf;
 }
 
+const char *st_env(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+const char *st_tmp_dir(void)
+{
+    const char *named = st_env("TMPDIR");
+
+    return named != NULL ? named : "/tmp";
+}
+
 pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err)
 {
     char dir[4096];
     const char *place[4], *workflows = "";
     const bool is_guest = pl_is_guest();
 
-    place[0] = getenv("MOLSIEVE_SHARE");
+    place[0] = st_env("MOLSIEVE_SHARE");
     place[1] = pl_sprintf(mem, "%s/../share/molsieve", st_program_dir(dir, sizeof dir));
     place[2] = is_guest ? pl_sprintf(mem, "%s/../../share/molsieve", dir) : NULL; /* lib/x86_64-linux-gnu */
     place[3] = st_source_dir;
     if (place[1] == NULL || (is_guest && place[2] == NULL))
         return pl_fail(err, PL_ENOMEM, "a folder");
     for (int i = 0; i < 4 && workflows != NULL; i++) {
-        if (place[i] == NULL || place[i][0] == '\0')
+        if (place[i] == NULL)
             continue;
         workflows = pl_sprintf(mem, "%s/workflows", place[i]);
         if (workflows != NULL && access(workflows, R_OK | X_OK) == 0) {

@@ -14,4 +14,10 @@ pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err);
 /* The folder of the running program or of the library (pipeline/base/place.h), or "". */
 const char *st_program_dir(char *buf, size_t size);
 
+/* A variable of the environment. NULL: it is not set, or empty. */
+const char *st_env(const char *name);
+
+/* The folder for files of a moment: $TMPDIR, else /tmp. */
+const char *st_tmp_dir(void);
+
 #endif

@@ -17,6 +17,7 @@
 #include "stages/files/out_file.h"
 #include "stages/files/own_files.h"
 #include "stages/files/version.h"
+#include "stages/steps/train/distributed.h"
 #include "toy.h"
 
 static char dir[PATH_MAX], there[PATH_MAX];
@@ -209,6 +210,7 @@ static void an_output_is_not_the_file_that_is_read(void **state)
 /* ---- the files of the demonstration ---- */
 
 static bool no_workflows; /* nowhere but in the current folder */
+static int n_plugins;     /* how often one was looked for */
 int __real_access(const char *path, int mode);
 int __wrap_access(const char *path, int mode);
 
@@ -216,6 +218,7 @@ int __wrap_access(const char *path, int mode)
 {
     const char *end = strrchr(path, '/');
 
+    n_plugins += end != NULL && strcmp(end, "/own_plugin") == 0;
     return no_workflows && end != NULL && strcmp(end, "/workflows") == 0 && path[0] == '/' ? -1 : __real_access(path, mode);
 }
 
@@ -245,12 +248,45 @@ static void the_demonstration_is_found_or_its_places_are_told(void **state)
     pl_arena_free(mem);
 }
 
+/* ---- variables of the environment ---- */
+
+static void set_or_not(const char *name, const char *value)
+{
+    assert_int_equal(value != NULL ? setenv(name, value, 1) : unsetenv(name), 0);
+}
+
+static void a_variable_that_is_not_set_or_empty_names_no_folder(void **state)
+{
+    static const char *const values[] = { NULL, "", "given" };
+    const char *tmp = getenv("TMPDIR"), *plugins = getenv("MOLSIEVE_PLUGINS");
+    pl_arena *mem = pl_arena_new(1 << 12);
+
+    (void)state;
+    assert_int_equal(mkdir("given", 0755), 0);
+    put("given/own_plugin", "x", 1);
+    for (int i = 0; i < 3; i++) {
+        set_or_not("TMPDIR", values[i]);
+        assert_string_equal(st_tmp_dir(), i < 2 ? "/tmp" : "given");
+        set_or_not("MOLSIEVE_PLUGINS", values[i]);
+        n_plugins = 0;
+        if (i < 2)
+            assert_null(st_plugin_path("own_plugin", mem));
+        else
+            assert_string_equal(st_plugin_path("own_plugin", mem), "given/own_plugin");
+        assert_int_equal(n_plugins, i < 2 ? 2 : 1); /* places where it was looked for */
+    }
+    set_or_not("TMPDIR", tmp);
+    set_or_not("MOLSIEVE_PLUGINS", plugins);
+    pl_arena_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_path_has_one_canonical_name),          CASE(a_run_knows_its_own_files),
         CASE(a_database_is_known_by_its_first_bytes), CASE(a_model_is_known_by_its_first_bytes),
         CASE(an_output_is_not_the_file_that_is_read), CASE(the_demonstration_is_found_or_its_places_are_told),
+        CASE(a_variable_that_is_not_set_or_empty_names_no_folder),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/folder.h"
+#include "stages/files/data_dir.h"
 #include "stages/steps/external/external.h"
 #include "stages/steps/external/external_parts.h"
 #include "stages/steps/ingest/prepare_conf.h"
@@ -69,10 +70,9 @@ static pl_code stage_make(trial *t, st_ext_stage *s, pl_error *err)
 {
     const st_external_conf *c = s->conf;
     const char *const *file = c->files.items;
-    const char *tmp = getenv("TMPDIR");
     pl_code code;
 
-    t->folder = pl_sprintf(t->mem, "%s/molsieve-try-XXXXXX", tmp != NULL && tmp[0] != '\0' ? tmp : "/tmp");
+    t->folder = pl_sprintf(t->mem, "%s/molsieve-try-XXXXXX", st_tmp_dir());
     if (t->folder == NULL)
         return pl_fail(err, PL_ENOMEM, "a temporary folder");
     s->scratch = mkdtemp(t->folder);

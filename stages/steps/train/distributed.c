@@ -20,10 +20,10 @@
 const char *st_plugin_path(const char *file, pl_arena *mem)
 {
     char dir[4096];
-    const char *given = getenv("MOLSIEVE_PLUGINS"), *place[3];
+    const char *given = st_env("MOLSIEVE_PLUGINS"), *place[3];
 
     (void)st_program_dir(dir, sizeof dir);
-    place[0] = given != NULL && given[0] != '\0' ? pl_sprintf(mem, "%s/%s", given, file) : NULL;
+    place[0] = given != NULL ? pl_sprintf(mem, "%s/%s", given, file) : NULL;
     place[1] = pl_sprintf(mem, "%s/%s", dir, file);
     place[2] = pl_sprintf(mem, "%s/../lib/molsieve/%s", dir, file);
     for (int i = 0; i < 3; i++)
