@@ -39,32 +39,31 @@ static int column3(const char *p)
     return (int)strtol(word, NULL, 10);
 }
 
-/* Positions in a V2000 molfile, and the length of its mean bond. Returns the number of atoms, -1: it is none. */
-static int positions(double (*at)[2], double *bond, const char *molfile)
+/* Positions of *n atoms in a V2000 molfile, and the length of its mean bond. False: it is none. */
+static bool positions(double (*at)[2], int *n, double *bond, const char *molfile)
 {
     const char *p = line_after(line_after(line_after(molfile)));
-    int n, m, n_bonds = 0;
+    int n_bonds;
     double sum = 0;
 
     if (p == NULL || strlen(p) < 39 || strncmp(p + 34, "V2000", 5) != 0)
-        return -1;
-    n = column3(p);
-    m = column3(p + 3);
-    for (int i = 0; i < n; i++) {
+        return false;
+    *n = column3(p); /* three digits: at most ATOMS_MAX */
+    n_bonds = column3(p + 3);
+    for (int i = 0; i < *n; i++) {
         p = line_after(p);
-        if (p == NULL || n > ATOMS_MAX || sscanf(p, "%10lf%10lf", &at[i][0], &at[i][1]) != 2)
-            return -1;
+        if (p == NULL || sscanf(p, "%10lf%10lf", &at[i][0], &at[i][1]) != 2)
+            return false;
     }
-    for (int b = 0; b < m; b++) {
+    for (int b = 0; b < n_bonds; b++) {
         int i, k;
         p = line_after(p);
-        if (p == NULL || strlen(p) < 6 || (i = column3(p)) < 1 || (k = column3(p + 3)) < 1 || i > n || k > n)
-            return -1;
+        if (p == NULL || (i = column3(p)) < 1 || strlen(p) < 6 || (k = column3(p + 3)) < 1 || i > *n || k > *n)
+            return false;
         sum += hypot(at[i - 1][0] - at[k - 1][0], at[i - 1][1] - at[k - 1][1]);
-        n_bonds++;
     }
     *bond = n_bonds > 0 ? sum / n_bonds : 1;
-    return n;
+    return true;
 }
 
 /* From the molfile's positions to the drawing's. */
@@ -89,15 +88,14 @@ bool st_coloured_add(pl_text *out, const ch_drawn *drawn, const char *alt, const
     double(*at)[2] = pl_arena_get(mem, ATOMS_MAX, sizeof *at), bond = 1;
     st_mark *mark = PL_NEW(mem, st_mark, ATOMS_MAX);
     const bool good = at != NULL && mark != NULL;
-    const int n_drawn = good ? positions(at, &bond, drawn->molfile) : -1;
     const double *by = colours->by, most = most_of(by, colours->n);
-    int n_marks = 0;
+    int n_drawn = 0, n_marks = 0;
 
     out->refused = out->refused || !good;
-    if (n_drawn > 0 && n_drawn <= colours->n && bond > 0) {
+    if (good && positions(at, &n_drawn, &bond, drawn->molfile) && n_drawn <= colours->n && bond > 0) {
         place(at, n_drawn, bond);
         for (int i = 0; i < n_drawn; i++) {
-            if (by[i] == 0 || !(most > 0))
+            if (!(fabs(by[i]) > 0))
                 continue;
             mark[n_marks] = (st_mark){ .x = at[i][0], .y = at[i][1], .by = by[i] / most };
             (void)snprintf(mark[n_marks++].title, sizeof mark->title, "%s %d: %+.3g", ch_element_symbol(colours->z[i]), i + 1,

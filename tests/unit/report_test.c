@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stages/report/coloured.h"
 #include "stages/report/drawing.h"
 #include "stages/report/html.h"
 #include "stages/report/plot.h"
@@ -514,10 +515,66 @@ static void a_drawing_with_a_script_is_not_in_the_page(void **state)
     assert_true(drawn.n_plain == 0 && drawn.n_drawn == 1 && drawn.why[0] == '\0');
 }
 
+/* ---- atoms with the colours of what they contribute ---- */
+
+#define MOLFILE "\n\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n"
+#define THIRD_ATOM "    3.0000    2.0000    0.0000 H   0  0\n"
+#define TWO_ATOMS "    1.0000    2.0000    0.0000 C   0  0\n    2.0000    2.0000    0.0000 O   0  0\n"
+
+static int discs(const char *molfile, int32_t n)
+{
+    static const uint8_t z[] = { 6, 8, 1 };
+    static const double by[] = { -0.5, 1.25, 0 };
+    const ch_drawn drawn = { .svg = HEAD LINE TAIL, .molfile = molfile };
+    const st_colours colours = { .n = n, .z = z, .by = by };
+    pl_arena *mem = pl_arena_new(0);
+    int found = 0;
+
+    pl_text_reset(&out);
+    assert_true(st_coloured_add(&out, &drawn, "CO", &colours, NULL, mem));
+    for (const char *s = pl_text_str(&out); (s = strstr(s, "<circle")) != NULL; s++)
+        found++;
+    pl_arena_free(mem);
+    return found;
+}
+
+static void atoms_have_discs_only_where_a_molfile_gives_their_places(void **state)
+{
+    static const char *const damaged[] = {
+        "",
+        "\n\n\n",
+        "\n\n\n  2  1  0  0  0  0  0  0  0  0999 V3000\n" TWO_ATOMS "  1  2  1  0\n",
+        "\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n" TWO_ATOMS "  1  2  1  0\n",
+        MOLFILE,
+        MOLFILE "    1.0000    2.0000    0.0000 C   0  0\n",
+        MOLFILE "    1.0000    2.0000    0.0000 C   0  0\n    x.0000    2.0000    0.0000 O   0  0\n  1  2  1  0\n",
+        MOLFILE TWO_ATOMS,
+        MOLFILE TWO_ATOMS "  0  2  1  0\n",
+        MOLFILE TWO_ATOMS "  1  0  1  0\n",
+        MOLFILE TWO_ATOMS "  3  2  1  0\n",
+        MOLFILE TWO_ATOMS "  1  3  1  0\n",
+        MOLFILE TWO_ATOMS "  1",
+        MOLFILE TWO_ATOMS "  1  1  1  0\n", /* no length to scale by */
+    };
+
+    (void)state;
+    assert_int_equal(discs(MOLFILE TWO_ATOMS "  1  2  1  0\n", 2), 2);
+    assert_non_null(strstr(pl_text_str(&out), "<title>C 1: -0.5</title>"));
+    assert_non_null(strstr(pl_text_str(&out), "<title>O 2: +1.25</title>"));
+    assert_int_equal(discs(MOLFILE TWO_ATOMS "  2  1", 3), 2);
+    assert_int_equal(discs("\n\n\n  2  0  0  0  0  0  0  0  0  0999 V2000\n" TWO_ATOMS, 2), 2);
+    assert_int_equal(discs("\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n" TWO_ATOMS THIRD_ATOM "  1  2  1  0\n  2  3  1  0\n", 3), 2);
+    assert_int_equal(discs(MOLFILE TWO_ATOMS "  1  2  1  0\n", 1), 0); /* of another molecule */
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
+        if (discs(damaged[i], 3) != 0)
+            fail_msg("molfile %zu has discs: %s", i, pl_text_str(&out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(text_cannot_become_markup),
+        CASE(atoms_have_discs_only_where_a_molfile_gives_their_places),
         CASE(long_text_is_cut_between_characters),
         CASE(numbers_are_short_and_in_full),
         CASE(a_scale_is_round_and_holds_its_values),
