@@ -87,13 +87,11 @@ static void print_known(pl_store *s)
     if (pl_db_prepare(s->db, &st, known_sql, NULL) != PL_OK)
         return;
     while (pl_db_step(st, &row, NULL) == PL_OK && row) {
-        json_t *meta = json_loads(text(st, 1), 0, NULL), *target = json_object_get(meta, "target"), *one;
+        json_t *meta = json_loads(text(st, 1), 0, NULL), *one;
         const json_t *errors = json_object_get(json_object_get(meta, "provenance"), "errors"),
-                     *list = json_object_get(target, "targets");
+                     *list = json_object_get(json_object_get(meta, "target"), "targets");
         size_t k;
-        if (list == NULL)
-            print_target(text(st, 0), target, errors);
-        json_array_foreach(list, k, one)
+        json_array_foreach(list, k, one) /* a file without the list has one network, so no components to compare */
             print_target(text(st, 0), one,
                          json_array_size(list) > 1 ? json_object_get(errors, json_string_value(json_object_get(one, "name")))
                                                    : errors);
