@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "chem/common/protocol.h"
 #include "pipeline/workflow/workflow.h"
@@ -78,6 +80,32 @@ static void a_damaged_or_foreign_cost_is_not_believed(void **state)
     assert_true(st_cost_read(&c, "{\"machine\":\"m\",\"atoms\":[20,80],\"read\":[1,2],\"build\":[1,2],\"more\":1}", "m"));
 }
 
+/* With both variables, whose folders are below the current one, which has a cost that was kept. */
+static st_cost with(const char *cache, const char *home, const st_prepare_conf *conf, pl_arena *mem)
+{
+    assert_int_equal(cache != NULL ? setenv("XDG_CACHE_HOME", cache, 1) : unsetenv("XDG_CACHE_HOME"), 0);
+    assert_int_equal(home != NULL ? setenv("HOME", home, 1) : unsetenv("HOME"), 0);
+    return st_cost_get(conf, mem);
+}
+
+/* A folder of the cache begins with /: what is kept is read again from HOME, and not from folders that lie elsewhere in another
+ * current folder. */
+static void a_cost_is_kept_in_a_whole_path(const char *folder, const st_cost *first, const st_prepare_conf *conf, pl_arena *mem)
+{
+    static const char *const homes[] = { NULL, "", "." };
+
+    assert_int_equal(chdir(folder), 0);
+    assert_int_equal(mkdir(".cache", 0755), 0);
+    assert_int_equal(rename("molsieve", ".cache/molsieve"), 0);
+    for (int k = 0; k < 3; k++) {
+        const st_cost at_home = with(homes[k], folder, conf, mem), nowhere = with(homes[k], homes[k], conf, mem);
+        assert_true(is_same(first, &at_home));
+        assert_true(nowhere.measured && !is_same(first, &nowhere));
+    }
+    assert_int_not_equal(access("molsieve", F_OK), 0);
+    assert_int_equal(chdir("/"), 0);
+}
+
 /* The second call reads the file of the first: the same to the last digit, where two measurements never are. */
 static void a_cost_is_measured_once(void **state)
 {
@@ -94,6 +122,7 @@ static void a_cost_is_measured_once(void **state)
     assert_true(is_same(&first, &again));
     assert_true(first.atoms[0] > 20 && first.atoms[1] > 50);
     assert_true(first.build[1] > first.build[0] && first.build[1] < 10 && first.more > 0.1 && first.more < 10);
+    a_cost_is_kept_in_a_whole_path(folder, &first, &conf, mem);
     conf.builder = CH_OPENBABEL;
     const st_cost other = st_cost_get(&conf, mem);
     assert_true(other.measured && other.build[1] > 2 * first.build[1]);
