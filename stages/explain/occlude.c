@@ -75,18 +75,18 @@ static pl_code graph_add(occluding *o, int32_t c, int32_t s, const nn_model_file
     int32_t *stays = PL_NEW(mem, int32_t, whole->n_atoms + 1);
     ch_mol rest = *whole;
     const int32_t at = c * o->n_structures + s;
-    pl_code code = graph != NULL && stays != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "an explanation");
+    pl_code code = PL_OK;
 
-    st_graph_limits(&opts);
-    if (code == PL_OK && whole->xyz == NULL)
-        code = pl_fail(err, PL_EINPUT, "its structure has no positions");
-    if (code == PL_OK && o->left[c] >= 0)
-        code = without(&rest, stays, o, whole, o->left[c], mem, err);
-    if (code == PL_OK)
-        code = ch_graph_build(graph, &rest, &opts, mem, err);
+    if (graph == NULL || stays == NULL)
+        return pl_fail(err, PL_ENOMEM, "an explanation");
+    if (whole->xyz == NULL)
+        return pl_fail(err, PL_EINPUT, "its structure has no positions");
     o->item[at] = (nn_item){ .graph = graph, .column = x->n_columns > 0 ? x->column : NULL, .feature = x->features[0] };
     o->id[at] = c;
-    return code;
+    if (o->left[c] >= 0)
+        code = without(&rest, stays, o, whole, o->left[c], mem, err);
+    st_graph_limits(&opts);
+    return code == PL_OK ? ch_graph_build(graph, &rest, &opts, mem, err) : code;
 }
 
 /* An atom that is alone, but for its hydrogens, cannot be left out. */
