@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 
 from sieve import Project, forget, in_format, main
+from transcript_tools import esol
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 # It has about a billion paths of 24 bonds: no machine finds them all in a moment.
@@ -153,6 +154,53 @@ def a_database_of_an_older_format_resumes():
             p.run("db", "check", "run")
 
 
+STAGES = """  read: {unit: 12}
+  prepare: {conformers: {source: none}, max_heavy_atoms: 14, labels: [logS], properties: {logS: {unit: "log10(mol/L)"}}}
+  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.7, valid: 0.15, test: 0.15}}
+  train: {name: m, family: [gp], targets: [{name: logS, unit: "log10(mol/L)", better: high}]}
+  evaluate: {on: [train, valid, test]}
+  external: {command: [awk, '-F,', 'BEGIN { print "id,points" } NR > 1 { print $1 "," length($2) }', '{input}'], input: csv, output: csv, property: points, better: high}
+  score: {}
+  rank: {objectives: [{property: logS, goal: maximise}], top: 12}
+"""
+# Each is what changes against STAGES; the next one takes it back.
+CHANGES = r"""
+stages.prepare.max_heavy_atoms=11
+
+stages.prepare.max_heavy_atoms=250
+stages.external.property=letters; stages.external.unit=one
+stages.read.unit=7; stages.split.repeat=1
+stages.train.family=[trees]; stages.train.name=other
+stages.evaluate.on=[test]; stages.external.better=low
+
+stages.rank.top=3; stages.rank.objectives=[{property: points, goal: minimise}]
+stages.prepare.keep=mw < 200
+inputs=[{path: few.csv}]
+
+"""
+
+
+def what_was_made_with_other_settings_is_gone():
+    """A run after a change stores what a fresh one does: a stage that runs again removes its rows, and no others."""
+    with Project() as p:
+        rows = ["%s,%s" % row for row in [("C(", 1), ("", 2)] + esol(90)]
+        p.put("a.csv", "\n".join(["smiles,logS"] + rows) + "\n")
+        p.put("few.csv", "\n".join(["smiles,logS"] + rows[20:] + rows[:2]) + "\n")
+        w = p.workflow(["a.csv"], STAGES, extra="limits: {failures: {max_fraction: 1}}\n")
+        seen = set()
+        for k, line in enumerate(CHANGES.splitlines()[1:]):
+            said = []
+            for workdir in ("run", "fresh%d" % k):
+                p.run("run", w, "-q", "-j", "2", "workdir=" + workdir, *filter(None, line.split("; ")))
+                failures = p.rows("SELECT stage, code, message, record_id, mol_id FROM failure ORDER BY 1, 2, 4, 5", workdir=workdir)
+                said.append((p.run("db", "digest", "--results-only", workdir)[1], failures, p.rows("SELECT name, unit FROM property ORDER BY 1, 2", workdir=workdir)))
+            assert said[0] == said[1], (line, said)
+            assert {"read", "prepare"} <= {f[0] for f in said[0][1]}, said
+            seen.add(said[0][0])
+        assert len(seen) == 10, len(seen)
+
+
 def cpu_seconds_match_the_operating_system():
     """run.cpu_s and run.worker_cpu_s, and failure.cpu_s of a record that exceeds its time limit."""
     with Project() as p:
@@ -171,7 +219,7 @@ def cpu_seconds_match_the_operating_system():
         assert 0.4 < failed[0][2] < workers, (failed, workers)
 
 
-main([cpu_seconds_match_the_operating_system, a_log_over_a_file_of_the_run_is_refused, a_database_of_an_older_format_resumes, changed_content_is_noticed_despite_the_same_mtime, a_setting_without_effect_reruns_nothing,
+main([what_was_made_with_other_settings_is_gone, cpu_seconds_match_the_operating_system, a_log_over_a_file_of_the_run_is_refused, a_database_of_an_older_format_resumes, changed_content_is_noticed_despite_the_same_mtime, a_setting_without_effect_reruns_nothing,
       a_run_starts_with_standard_descriptors_closed, a_closed_progress_pipe_does_not_stop_the_run,
       workers_are_reaped_when_sigchld_is_ignored, a_file_size_limit_is_reported_and_the_run_resumes,
       a_fresh_run_gets_a_directory_beside_the_old_one])
