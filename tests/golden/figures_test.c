@@ -13,6 +13,7 @@
 
 #include "golden/golden_text.h"
 #include "pipeline/base/hash.h"
+#include "stages/bench/bench.h"
 #include "stages/commands/cmd_bench_roof.h"
 #include "stages/report/html.h"
 #include "stages/report/plot.h"
@@ -203,6 +204,33 @@ static void rooflines_add(pl_text *out)
     pl_text_reset(out);
 }
 
+/* ---- what the rooflines count ---- */
+
+/* Operations, those with rounded factors and bytes of a step, for each way to compute it. */
+static void counts_add(void)
+{
+    static const nn_precision precision[] = { NN_PREC_FP32, NN_PREC_BF16, NN_PREC_FP16, NN_PREC_BF16X3 };
+    pl_arena *mem = pl_arena_new(1 << 16);
+
+    pl_text_add(&all, "== counts\n");
+    for (int k = 0; k < 32; k++) {
+        const nn_se3_conf conf = { 2, 3, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, k % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, { 0 }, false };
+        const st_bench_variant v = { .kind = k / 2 % 2 ? &nn_engine_cuda : &nn_engine_cpu,
+                                     .conf = { .radial = k / 4 % 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES, .of_contract = precision[k / 8] } };
+        st_bench_case c = { .batch = { .n_graphs = 2, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
+        st_bench_roof_op op[NN_OPS] = { { 0 } };
+        nn_se3 *model;
+        assert_int_equal(nn_se3_plan(&model, &conf, mem, NULL), PL_OK);
+        c.model = model;
+        st_bench_roof_count(op, &c, &v, 3);
+        pl_text_addf(&all, "%s, %s, %s, precision %d\n", v.kind == &nn_engine_cpu ? "cpu" : "cuda", k % 2 ? "natural" : "both",
+                     k / 4 % 2 ? "exact" : "nodes", (int)v.conf.of_contract);
+        for (int i = 0; i < NN_OPS; i++)
+            pl_text_addf(&all, "  %.10g %.10g %.10g\n", op[i].flops, op[i].rounded, op[i].bytes);
+    }
+    pl_arena_free(mem);
+}
+
 /* ---- many figures, of each a digest: a place that a label takes is decided by a pixel in some of them ---- */
 
 enum { MADE = 60 };
@@ -308,6 +336,7 @@ static void figures_and_tables_are_drawn_as_before(void **state)
     tables_add();
     rooflines_add(&out);
     roofs_read_add();
+    counts_add();
     made_rooflines_add(&out, &seed);
     made_plots_add(&out, &seed);
     made_texts_add(&out, &seed);
