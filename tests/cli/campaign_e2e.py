@@ -378,6 +378,10 @@ def all_names_of_an_answer_mean_one_molecule():
         assert got.pop("M0") == (1.5, "measured") and got["M3"][0] is None, got
         assert got.pop("M3")[1] == "line 5 of the table: csv: 4 columns, but the first row names 3; put values with ',' in quotes", got
         assert got == {"M%d" % k: (k, "measured") for k in range(n) if k not in (0, 3)}, got
+        # No column of SMILES: the titles tell, and the first name of a column may look like a molecule.
+        p.put("a.csv", "C,id,logS\n" + "".join("%d,M%d,%d\n" % (k + 1, k, k) for k in range(n)))
+        p.run("campaign", "c.yaml", "-q", "workdir=titles")
+        assert p.one("SELECT count(*) FROM measured", workdir="titles") == n
         # A relation that may be meant for the value: a limit is no answer.
         p.put("a.csv", "id,smiles,relation,logS\n" + "".join("M%d,%s,%s,%d\n" % (k, s, "=<"[k == 9], k) for k, s in enumerate(smiles)))
         said = p.run("campaign", "c.yaml", "workdir=limit", expect=1)[2]
