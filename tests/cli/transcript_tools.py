@@ -588,6 +588,8 @@ run j.yaml -q -j 2 --until evaluate stages.evaluate.models=[old] stages.score.mo
 query 'SELECT name FROM model' runs/three|query 'SELECT name, unit FROM property ORDER BY 1' runs/three
 run j.yaml -q -j 2 workdir=runs/cm stages.prepare.properties.size.unit=cm --until evaluate
 run j.yaml -q -j 2 workdir=runs/few 'inputs=[{path: few.csv}]' --until evaluate 'stages.evaluate={models: [both], on: [calibration], calibrate: true}'
+run j.yaml -q -j 2 workdir=runs/train --until evaluate 'stages.evaluate.on=[train, valid, new]'
+query 'SELECT m.name AS model, p.name, part, metric, round(value, 4) AS value, n FROM evaluation JOIN model m USING(model_id) JOIN property p USING(property_id) ORDER BY 1, 2, 3, 4' runs/train -f csv
 next runs/two -p half --by ucb --goal maximize|query --file n.sql runs/two|query --file n.sql runs/three|query --file n.sql none|query --file n.sql runs/two runs/three|query runs|query runs/two -f csv
 """
 
