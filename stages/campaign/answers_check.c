@@ -7,7 +7,6 @@
 #include "pipeline/base/text.h"
 #include "pipeline/workflow/settings.h"
 #include "stages/campaign/campaign.h"
-#include "stages/files/data_dir.h"
 #include "stages/steps/external/external.h"
 #include "stages/steps/score/score.h"
 #include "stages/steps/train/train_conf.h"

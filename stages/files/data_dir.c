@@ -21,13 +21,6 @@ const char *st_env(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-const char *st_tmp_dir(void)
-{
-    const char *named = st_env("TMPDIR");
-
-    return named != NULL ? named : "/tmp";
-}
-
 pl_code st_data_dir_find(const char **out, pl_arena *mem, pl_error *err)
 {
     char dir[4096];

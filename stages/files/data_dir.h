@@ -17,7 +17,4 @@ const char *st_program_dir(char *buf, size_t size);
 /* A variable of the environment. NULL: it is not set, or empty. */
 const char *st_env(const char *name);
 
-/* The folder for files of a moment: $TMPDIR, else /tmp. */
-const char *st_tmp_dir(void);
-
 #endif

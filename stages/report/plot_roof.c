@@ -15,8 +15,8 @@ typedef struct box {
 typedef struct chart {
     pl_text *out;
     const st_roof *roof;
-    int x_step[2], y_step[2]; /* first and last of the axes, for step_of */
-    double x[2], y[2];        /* the same as log10 */
+    int x_step[2], y_step[2];                      /* first and last of the axes, for step_of */
+    double x[2], y[2];                             /* the same as log10 */
     box taken[2 * ST_ROOF_DOTS + SLOPE_BOXES + 4]; /* dots and their labels, two for each of two peaks */
     int n_taken;
 } chart;
@@ -31,10 +31,7 @@ static double y_of(const chart *c, double y)
     return ST_ROOF_HIGH - BOTTOM - (log10(y) - c->y[0]) / (c->y[1] - c->y[0]) * (ST_ROOF_HIGH - TOP - BOTTOM);
 }
 
-static void take(chart *c, double x, double y, double wide, double high)
-{
-    c->taken[c->n_taken++] = (box){ x, y, wide, high };
-}
+static void take(chart *c, double x, double y, double wide, double high) { c->taken[c->n_taken++] = (box){ x, y, wide, high }; }
 
 static double text_wide(const char *s)
 {

@@ -214,9 +214,12 @@ static void counts_add(void)
 
     pl_text_add(&all, "== counts\n");
     for (int k = 0; k < 32; k++) {
-        const nn_se3_conf conf = { 2, 3, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, k % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, { 0 }, false };
+        const nn_se3_conf conf = {
+            2, 3, 4, 2, 2, true, true, NN_POOL_MAX, NN_FUSE_FULL, 6, 4, 1, k % 2 ? NN_PARITY_NATURAL : NN_PARITY_BOTH, { 0 }, false
+        };
         const st_bench_variant v = { .kind = k / 2 % 2 ? &nn_engine_cuda : &nn_engine_cpu,
-                                     .conf = { .radial = k / 4 % 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES, .of_contract = precision[k / 8] } };
+                                     .conf = { .radial = k / 4 % 2 ? NN_RADIAL_EXACT : NN_RADIAL_NODES,
+                                               .of_contract = precision[k / 8] } };
         st_bench_case c = { .batch = { .n_graphs = 2, .n_nodes = 5, .n_edges = 8, .n_pairs = 4, .n_edge_features = 4 } };
         st_bench_roof_op op[NN_OPS] = { { 0 } };
         nn_se3 *model;
@@ -275,7 +278,9 @@ static void made_plots_add(pl_text *out, uint64_t *seed)
     for (int k = 0; k < MADE; k++) {
         const double lo = made(seed, -5, 5), wide = pow(10, made(seed, -2, 4));
         st_histogram h = { .name = "mw", .unit = "u" };
-        st_curve c[ST_CURVES_MAX] = { { "train", x, y[0], k }, { "valid", x, y[1], k / 2 }, { "a third", x, y[2], k % 5 }, { "d", x, y[3], 1 } };
+        st_curve c[ST_CURVES_MAX] = {
+            { "train", x, y[0], k }, { "valid", x, y[1], k / 2 }, { "a third", x, y[2], k % 5 }, { "d", x, y[3], 1 }
+        };
         st_histogram_init(&h, lo, lo + wide, k % 3 == 0);
         p = (st_parity){ .name = "gap", .unit = k % 2 ? "eV" : "", .scale = st_scale_nice(lo, lo + wide, 3 + k % 5) };
         for (int i = 0; i < 300; i++) {

@@ -17,6 +17,7 @@
 #include "stages/files/out_file.h"
 #include "stages/files/own_files.h"
 #include "stages/files/version.h"
+#include "stages/steps/external/external.h"
 #include "stages/steps/train/distributed.h"
 #include "toy.h"
 
@@ -283,9 +284,12 @@ static void a_variable_that_is_not_set_or_empty_names_no_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_path_has_one_canonical_name),          CASE(a_run_knows_its_own_files),
-        CASE(a_database_is_known_by_its_first_bytes), CASE(a_model_is_known_by_its_first_bytes),
-        CASE(an_output_is_not_the_file_that_is_read), CASE(the_demonstration_is_found_or_its_places_are_told),
+        CASE(a_path_has_one_canonical_name),
+        CASE(a_run_knows_its_own_files),
+        CASE(a_database_is_known_by_its_first_bytes),
+        CASE(a_model_is_known_by_its_first_bytes),
+        CASE(an_output_is_not_the_file_that_is_read),
+        CASE(the_demonstration_is_found_or_its_places_are_told),
         CASE(a_variable_that_is_not_set_or_empty_names_no_folder),
     };
 

@@ -563,7 +563,8 @@ static void atoms_have_discs_only_where_a_molfile_gives_their_places(void **stat
     assert_non_null(strstr(pl_text_str(&out), "<title>O 2: +1.25</title>"));
     assert_int_equal(discs(MOLFILE TWO_ATOMS "  2  1", 3), 2);
     assert_int_equal(discs("\n\n\n  2  0  0  0  0  0  0  0  0  0999 V2000\n" TWO_ATOMS, 2), 2);
-    assert_int_equal(discs("\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n" TWO_ATOMS THIRD_ATOM "  1  2  1  0\n  2  3  1  0\n", 3), 2);
+    assert_int_equal(
+        discs("\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n" TWO_ATOMS THIRD_ATOM "  1  2  1  0\n  2  3  1  0\n", 3), 2);
     assert_int_equal(discs(MOLFILE TWO_ATOMS "  1  2  1  0\n", 1), 0); /* of another molecule */
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++)
         if (discs(damaged[i], 3) != 0)

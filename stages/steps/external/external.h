@@ -21,4 +21,7 @@ bool st_external_has_poses(const pl_workflow *wf);
  * is false, and the folder of the call is kept). */
 pl_code st_external_try(const pl_workflow *wf, pl_text *out, bool *good, pl_error *err);
 
+/* The folder for files of a moment: $TMPDIR, else /tmp. */
+const char *st_tmp_dir(void);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "stages/steps/external/external.h"
 #include "stages/steps/external/external_parts.h"
 
 extern char **environ;
@@ -135,6 +136,13 @@ static bool is_program(const char *path)
     struct stat st;
 
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+const char *st_tmp_dir(void)
+{
+    const char *named = getenv("TMPDIR");
+
+    return named != NULL && named[0] != '\0' ? named : "/tmp";
 }
 
 static pl_code no_program(const char *name, pl_error *err) { return pl_fail(err, PL_ECONFIG, "%s: no such program", name); }

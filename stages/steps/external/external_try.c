@@ -6,7 +6,6 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/folder.h"
-#include "stages/files/data_dir.h"
 #include "stages/steps/external/external.h"
 #include "stages/steps/external/external_parts.h"
 #include "stages/steps/ingest/prepare_conf.h"
