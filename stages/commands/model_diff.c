@@ -22,21 +22,21 @@ const char *st_model_plain(const char *s, pl_arena *mem)
     return copy != NULL ? copy : "?";
 }
 
-static int text_diff(const char *key, const json_t *a, const json_t *b, pl_arena *mem)
+static bool text_diff(const char *key, const json_t *a, const json_t *b, pl_arena *mem)
 {
     char *x, *y;
 
     if (json_equal(a, b))
-        return 0;
+        return false;
     x = json_dumps(a, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     y = json_dumps(b, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     pl_cmd_print("%s: %.200s -> %.200s\n", st_model_plain(key, mem), x != NULL ? x : "nothing", y != NULL ? y : "nothing");
     free(x);
     free(y);
-    return 1;
+    return true;
 }
 
-static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem);
+static bool object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem);
 
 /* What is said of two whole lists ends after 200 bytes: those of as many objects are compared one by one. */
 static bool are_lists(const json_t *a, const json_t *b)
@@ -45,10 +45,10 @@ static bool are_lists(const json_t *a, const json_t *b)
            json_is_object(json_array_get(b, 0));
 }
 
-static int value_diff(const char *path, json_t *a, json_t *b, pl_arena *mem)
+static bool value_diff(const char *path, json_t *a, json_t *b, pl_arena *mem)
 {
     char one[280];
-    int n = 0;
+    bool differ = false;
 
     if (strlen(path) >= 200)
         return text_diff(path, a, b, mem);
@@ -58,28 +58,28 @@ static int value_diff(const char *path, json_t *a, json_t *b, pl_arena *mem)
         return text_diff(path, a, b, mem);
     for (size_t k = 0; k < json_array_size(a); k++) {
         (void)snprintf(one, sizeof one, "%s[%zu]", path, k);
-        n += value_diff(one, json_array_get(a, k), json_array_get(b, k), mem);
+        differ |= value_diff(one, json_array_get(a, k), json_array_get(b, k), mem);
     }
-    return n;
+    return differ;
 }
 
-static int object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
+static bool object_diff(const char *prefix, json_t *a, json_t *b, pl_arena *mem)
 {
     const char *key;
     json_t *value;
     char path[256];
-    int n = 0;
+    bool differ = false;
 
     json_object_foreach(a, key, value) {
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
-        n += value_diff(path, value, json_object_get(b, key), mem);
+        differ |= value_diff(path, value, json_object_get(b, key), mem);
     }
     json_object_foreach(b, key, value) {
         (void)snprintf(path, sizeof path, "%s%s%s", prefix, prefix[0] ? "." : "", key);
         if (json_object_get(a, key) == NULL)
-            n += text_diff(path, NULL, value, mem);
+            differ |= text_diff(path, NULL, value, mem);
     }
-    return n;
+    return differ;
 }
 
 /* How a tensor differs. All numbers are finite, as files with others are refused. */
@@ -242,7 +242,7 @@ static bool seen_diff(const nn_seen *a, const nn_seen *b)
 int st_model_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
 {
     json_t *x = json_loads(nn_model_metadata(a, mem), 0, NULL), *y = json_loads(nn_model_metadata(b, mem), 0, NULL);
-    bool differ = object_diff("", x, y, mem) > 0;
+    bool differ = object_diff("", x, y, mem);
     differ |= domain_diff(&a->domain, &b->domain);
     differ |= measured_diff(a, b);
     differ |= seen_diff(&a->seen, &b->seen);
