@@ -5,15 +5,17 @@
 #include "chem/records/relation.h"
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
-#include "pipeline/workflow/names.h"
+
+enum { ST_FIT_COLUMNS_MAX = 16 };
 
 typedef struct st_fit_columns {
-    pl_names names;
-    ch_units units[PL_NAMES_MAX];
+    int n;
+    const char *name[ST_FIT_COLUMNS_MAX];
+    ch_units units[ST_FIT_COLUMNS_MAX];
 } st_fit_columns;
 
-/* list: "temperature,pH", or NULL. ECONFIG: a name is empty, twice there or too long. */
-pl_code st_fit_columns_open(st_fit_columns *out, const char *list, pl_error *err);
+/* list: "temperature,pH", or NULL. ECONFIG: a name is empty or twice there, or they are too many. */
+pl_code st_fit_columns_open(st_fit_columns *out, const char *list, pl_arena *mem, pl_error *err);
 
 /* The units that the record of `line` says. */
 void st_fit_columns_add(st_fit_columns *c, const ch_field *field, int n, int64_t line);

@@ -342,7 +342,7 @@ pl_code st_fit_table_read(st_fit_table *out, const st_fit_ask *ask, pl_arena *me
     pl_code code;
 
     *out = (st_fit_table){ .title = ask->title, .text = "", .names = "" };
-    code = st_fit_columns_open(&out->columns, ask->inputs, err);
+    code = st_fit_columns_open(&out->columns, ask->inputs, mem, err);
     if (code != PL_OK)
         return code;
     path = realpath(ask->path, NULL);

@@ -83,11 +83,11 @@ static void add_input(pl_text *out, const st_fit_table *t)
 
 static void add_column_units(pl_text *out, const st_fit_columns *c)
 {
-    for (int k = 0; k < c->names.n; k++) {
+    for (int k = 0; k < c->n; k++) {
         if (st_fit_columns_unit(c, k) == NULL)
             continue;
         pl_text_add(out, "      ");
-        add_quoted(out, c->names.name[k]);
+        add_quoted(out, c->name[k]);
         pl_text_add(out, ": {unit: ");
         add_quoted(out, st_fit_columns_unit(c, k));
         pl_text_add(out, "}\n");

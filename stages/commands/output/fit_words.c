@@ -32,9 +32,9 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network, const
         pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
     if (t->unit != NULL)
         pl_cmd_print("unit: %s, by column %s (--unit names another)\n", t->unit, t->units.unit.name);
-    for (int k = 0; k < t->columns.names.n; k++)
+    for (int k = 0; k < t->columns.n; k++)
         if (st_fit_columns_unit(&t->columns, k) != NULL)
-            pl_cmd_print("%s: in %s, by column %s\n", t->columns.names.name[k], st_fit_columns_unit(&t->columns, k),
+            pl_cmd_print("%s: in %s, by column %s\n", t->columns.name[k], st_fit_columns_unit(&t->columns, k),
                          t->columns.units[k].unit.name);
     if (network) {
         const char *fast = classes ? "trees,gp,forest" : "trees,gp";
