@@ -42,10 +42,14 @@ static void input_make(st_ext_atoms *input, const ch_mol *mol, pl_arena *mem)
 
 static void look(const st_ext_item *m)
 {
+    char why[ST_POSE_WHY];
+    bool refused;
+
     if (m->code == NULL ? !isfinite(m->value) : m->code[0] == '\0' || m->message[0] == '\0')
         abort();
     for (int32_t k = 0; k < m->n_poses; k++)
-        if (m->pose[k].n_atoms != ATOMS || ch_mol_check(&m->pose[k], NULL) != PL_OK)
+        if (m->pose[k].n_atoms != ATOMS || ch_mol_check(&m->pose[k], NULL) != PL_OK ||
+            !st_ext_pose_check(&m->pose[k], m->mol[0], &refused, why))
             abort();
 }
 

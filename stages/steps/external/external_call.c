@@ -268,7 +268,7 @@ static pl_code call_once(st_external_worker *w, st_ext_item *item, int32_t n, pl
     pl_arena_reset(w->scratch);
     for (int32_t i = 0; i < n; i++) {
         item[i].code = NULL;
-        item[i].n_poses = 0;
+        item[i].n_poses = item[i].n_left_out = 0;
     }
     code = dir_make(&c, &why);
     if (code == PL_EINPUT) {
@@ -302,6 +302,8 @@ static pl_code call_each(st_external_worker *w, st_ext_item *item, pl_error *err
 {
     st_ext_item best = *item;
     pl_code code = PL_OK;
+    char left_out[ST_POSE_WHY] = "";
+    int32_t n_left_out = 0;
 
     for (int32_t k = 0; k < item->n_mols && code == PL_OK; k++) {
         st_ext_item one = *item;
@@ -309,12 +311,17 @@ static pl_code call_each(st_external_worker *w, st_ext_item *item, pl_error *err
         one.n_mols = 1;
         one.pose = NULL;
         code = call_once(w, &one, 1, err);
+        if (n_left_out == 0 && one.n_left_out > 0)
+            memcpy(left_out, one.left_out, sizeof left_out);
+        n_left_out += one.n_left_out;
         if (k == 0 || is_better(w->stage->conf, &one, &best))
             best = one;
     }
     best.mol = item->mol;
     best.n_mols = item->n_mols;
     *item = best;
+    item->n_left_out = n_left_out;
+    memcpy(item->left_out, left_out, sizeof left_out);
     return code;
 }
 

@@ -315,7 +315,7 @@ static bool is_field(const char *line, const char *name)
 static void take_pose(reading *r, const char *id, const st_ext_atoms *input)
 {
     int32_t at;
-    st_ext_item *m = r->poses && r->atoms.n > 0 ? item_of(r, id, &at) : NULL;
+    st_ext_item *m = r->poses && (r->atoms.n > 0 || r->atoms.bad != NULL) ? item_of(r, id, &at) : NULL;
 
     if (m != NULL)
         (void)st_ext_pose_add(m, &r->atoms, input, r->given->mem); /* without a pose the value still counts */
@@ -323,13 +323,15 @@ static void take_pose(reading *r, const char *id, const st_ext_atoms *input)
 }
 
 /* "  9  8  0 ...": the number of atoms in the fourth line of a V2000 molfile. */
-static int32_t atoms_of(const char *counts)
+static int32_t atoms_of(reading *r, const char *counts)
 {
     char number[4];
     int64_t n = 0;
 
     (void)snprintf(number, sizeof number, "%.3s", counts);
-    return strstr(counts, "V2000") != NULL && pl_parse_int(number + strspn(number, " "), &n) && n > 0 ? (int32_t)n : 0;
+    if (strstr(counts, "V2000") == NULL || !pl_parse_int(number + strspn(number, " "), &n) || n <= 0)
+        r->atoms.bad = "it has no atoms of a V2000 molfile";
+    return r->atoms.bad == NULL ? (int32_t)n : 0;
 }
 
 static const char *read_sdf(reading *r, char *text)
@@ -348,7 +350,7 @@ static const char *read_sdf(reading *r, char *text)
         if (k == 0)
             title = trimmed(line);
         else if (k == 3)
-            n_atoms = atoms_of(line);
+            n_atoms = atoms_of(r, line);
         else if (k > 3 && k <= 3 + n_atoms && r->poses)
             (void)st_ext_atom_sdf(&r->atoms, line, r->given->mem);
         if (is_value)
@@ -422,7 +424,7 @@ static void set_others(reading *r)
 {
     for (int32_t i = 0; i < r->n; i++) {
         r->item[i].code = "no_value";
-        r->item[i].n_poses = 0;
+        r->item[i].n_poses = r->item[i].n_left_out = 0;
         (void)snprintf(r->item[i].message, sizeof r->item[i].message, "the output of the batch has ids of other molecules");
     }
 }
@@ -435,7 +437,7 @@ static void set_missing(reading *r, const char *why)
         if (why == NULL && (r->found[i] || m->code != NULL))
             continue;
         m->code = "no_value";
-        m->n_poses = 0;
+        m->n_poses = m->n_left_out = 0;
         (void)snprintf(m->message, sizeof m->message, "no value '%.60s' in the output%s%s", r->name, why != NULL ? ": " : "",
                        why != NULL ? why : "");
     }

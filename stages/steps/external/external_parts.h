@@ -1,6 +1,7 @@
 /* stages/steps/external/external_parts.h - the parts of the stage `external`, internal to it: external.c is the stage,
  * external_check.c finds what is wrong before any work, external_command.c makes the command line, external_input.c writes
- * molecules, external_output.c reads numbers, external_call.c runs the program, external_store.c stores rows. */
+ * molecules, external_output.c reads numbers, external_poses.c makes poses of the positions beside them, external_pose_check.c
+ * compares these with the molecule, external_call.c runs the program, external_store.c stores rows. */
 #ifndef ST_EXTERNAL_PARTS_H
 #define ST_EXTERNAL_PARTS_H
 
@@ -69,6 +70,8 @@ bool st_ext_needs_3d(const st_external_conf *c);
 
 /* ---- molecules ---- */
 
+enum { ST_POSE_WHY = 160 };
+
 typedef struct st_ext_item {
     int64_t id;
     const char *smiles, *inchikey, *title;
@@ -81,6 +84,8 @@ typedef struct st_ext_item {
     int signal;
     ch_mol *pose; /* [n_poses] in the order of the output; if poses are wanted */
     int32_t n_poses;
+    int32_t n_left_out;         /* structures that the program wrote and that are no poses of the molecule */
+    char left_out[ST_POSE_WHY]; /* why the first of them is none                                           */
 } st_ext_item;
 
 /* Atoms as a program wrote them. */
@@ -92,7 +97,8 @@ typedef struct st_ext_atom {
 typedef struct st_ext_atoms {
     st_ext_atom *atom; /* [n] */
     int32_t n, cap;
-    bool refused; /* memory for one of them, or for a pose of them */
+    const char *bad; /* what is wrong with the structure; NULL: nothing yet */
+    bool refused;    /* memory for one of them, or for a pose of them       */
 } st_ext_atoms;
 
 /* ---- external_input.c ---- */
@@ -108,13 +114,19 @@ pl_code st_ext_write(pl_text *out, st_ext_input format, const st_ext_item *item,
 /* ---- external_poses.c ---- */
 
 void st_ext_atoms_begin(st_ext_atoms *a);
-/* Adds the atom of a line of a V2000 molfile, or of pdbqt. False: it is none. */
+/* Adds the atom of a line of a V2000 molfile, or of pdbqt. False: it is none, which `bad` says. */
 bool st_ext_atom_sdf(st_ext_atoms *a, const char *line, pl_arena *mem);
 bool st_ext_atom_pdbqt(st_ext_atoms *a, const char *line, pl_arena *mem);
 bool st_ext_is_atom_pdbqt(const char *line);
-/* Adds a pose to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: the atoms are not those of the molecule, or
- * memory was refused. */
+/* Adds a pose to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: it is left out, as the molecule says, or memory
+ * was refused. */
 bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem);
+
+/* ---- external_pose_check.c ---- */
+
+/* Whether lengths, angles and stereo of `mol`, the structure that the program got, are those of the pose. False: not, as `why` says, or
+ * memory was refused. */
+bool st_ext_pose_check(const ch_mol *pose, const ch_mol *mol, bool *refused, char why[ST_POSE_WHY]);
 
 /* ---- external_output.c ---- */
 
@@ -150,6 +162,7 @@ typedef struct st_ext_stage {
     int64_t property_id, model_id;
     sqlite3_stmt *get;
     pl_insert put_prediction, put_score;
+    int64_t n_left_out, n_left_out_of; /* structures that are no poses; molecules that they are of */
 } st_ext_stage;
 
 typedef struct st_external_worker {
@@ -186,6 +199,7 @@ pl_code st_external_rows_open(st_ext_stage *s, pl_error *err);
 void st_external_rows_close(st_ext_stage *s);
 /* As in a pl_stage. */
 pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err);
+pl_code st_external_finish(void *state, pl_error *err);
 extern const char *const st_external_reset_sql[];
 
 #define ST_POSE_BLOCK "pose" /* kind of block: as those of conformers (chem/molecule/codec.h) */

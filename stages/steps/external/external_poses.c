@@ -12,7 +12,17 @@ static const float NEAR2 = 0.01F; /* Angstrom squared: pdbqt has three decimals 
 
 enum { POSES_MAX = 1000, COLUMN = 8 /* of a coordinate in pdbqt */ };
 
-void st_ext_atoms_begin(st_ext_atoms *a) { a->n = 0; }
+void st_ext_atoms_begin(st_ext_atoms *a)
+{
+    a->n = 0;
+    a->bad = NULL;
+}
+
+static bool no_atom(st_ext_atoms *a)
+{
+    a->bad = a->bad != NULL ? a->bad : "an atom has no finite position";
+    return false;
+}
 
 static bool grow(st_ext_atoms *a, pl_arena *mem)
 {
@@ -35,11 +45,12 @@ static bool is_finite(const float xyz[3]) { return isfinite(xyz[0]) && isfinite(
 
 static bool keep(st_ext_atoms *a, const st_ext_atom *one, pl_arena *mem)
 {
-    const bool good = is_finite(one->xyz) && grow(a, mem);
-
-    if (good)
-        a->atom[a->n++] = *one;
-    return good;
+    if (!is_finite(one->xyz))
+        return no_atom(a);
+    if (!grow(a, mem))
+        return false;
+    a->atom[a->n++] = *one;
+    return true;
 }
 
 bool st_ext_atom_sdf(st_ext_atoms *a, const char *line, pl_arena *mem)
@@ -50,7 +61,7 @@ bool st_ext_atom_sdf(st_ext_atoms *a, const char *line, pl_arena *mem)
     for (int k = 0; k < 3; k++) {
         one.xyz[k] = strtof(line, &end);
         if (end == line)
-            return false;
+            return no_atom(a);
         line = end;
     }
     line += strspn(line, " ");
@@ -65,12 +76,12 @@ bool st_ext_atom_pdbqt(st_ext_atoms *a, const char *line, pl_arena *mem)
     char number[COLUMN + 1];
 
     if (strlen(line) < 78)
-        return false;
+        return no_atom(a);
     for (int k = 0; k < 3; k++) {
         double x;
         (void)snprintf(number, sizeof number, "%.*s", (int)COLUMN, line + 30 + k * COLUMN);
         if (!pl_parse_real(number + strspn(number, " "), &x))
-            return false;
+            return no_atom(a);
         one.xyz[k] = (float)x;
     }
     (void)snprintf(one.type, sizeof one.type, "%.*s", (int)strcspn(line + 77, " \r\n"), line + 77);
@@ -212,42 +223,104 @@ static bool place(ch_mol *out, const ch_mol *mol, const bool *known, int32_t h)
 
 /* ---- the pose ---- */
 
-static bool pose_make(ch_mol *out, const ch_mol *mol, const int32_t *which, st_ext_atoms *a, pl_arena *mem)
-{
-    bool *known = PL_NEW(mem, bool, mol->n_atoms + 1), good;
+/* What is needed to make one. */
+typedef struct making {
+    int32_t *which; /* [a->n] atoms of the molecule */
+    bool *known;    /* [n_atoms] the program wrote its position */
+    ch_mol pose;
+} making;
 
-    *out = *mol;
-    out->xyz = known != NULL ? pl_arena_get(mem, (size_t)mol->n_atoms + 1, sizeof *out->xyz) : NULL;
-    good = out->xyz != NULL;
-    a->refused = !good;
-    for (int32_t k = 0; k < a->n && good; k++) {
-        memcpy(out->xyz[which[k]], a->atom[k].xyz, sizeof *out->xyz);
-        good = !known[which[k]];
-        known[which[k]] = true;
+static bool making_begin(making *k, const ch_mol *mol, const st_ext_atoms *a, pl_arena *mem)
+{
+    k->which = PL_NEW(mem, int32_t, a->n + 1);
+    k->known = PL_NEW(mem, bool, mol->n_atoms + 1);
+    k->pose.xyz = pl_arena_get(mem, (size_t)mol->n_atoms + 1, sizeof *k->pose.xyz);
+    return k->which != NULL && k->known != NULL && k->pose.xyz != NULL;
+}
+
+/* Its positions, in the coordinates of the program. */
+static bool positions_put(making *k, const ch_mol *mol, const st_ext_atoms *a)
+{
+    float(*xyz)[3] = k->pose.xyz;
+    bool good = true;
+
+    k->pose = *mol;
+    k->pose.xyz = xyz;
+    memset(k->known, 0, (size_t)mol->n_atoms * sizeof *k->known);
+    for (int32_t i = 0; i < a->n && good; i++) {
+        memcpy(xyz[k->which[i]], a->atom[i].xyz, sizeof *xyz);
+        good = !k->known[k->which[i]];
+        k->known[k->which[i]] = true;
     }
     for (int32_t i = 0; i < mol->n_atoms && good; i++)
-        if (!known[i])
-            good = place(out, mol, known, i);
+        if (!k->known[i])
+            good = place(&k->pose, mol, k->known, i);
     return good;
+}
+
+/* A pose of this structure of the molecule. False: it is none, as why says. */
+static bool fits(making *k, const ch_mol *mol, st_ext_atoms *a, const st_ext_atoms *input, char why[ST_POSE_WHY])
+{
+    const bool same = input != NULL ? which_by_input(k->which, mol, input, a) : which_in_order(k->which, mol, a);
+
+    if (!same)
+        (void)snprintf(why, ST_POSE_WHY, "its atoms are not those of the molecule in their order");
+    else if (!positions_put(k, mol, a))
+        (void)snprintf(why, ST_POSE_WHY, "hydrogens that it left out cannot be put beside their neighbours");
+    else
+        return st_ext_pose_check(&k->pose, mol, &a->refused, why);
+    return false;
+}
+
+/* Conformers may differ in stereo that the record leaves open: a pose has that of one of them. */
+static bool pose_make(making *k, const st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, char why[ST_POSE_WHY])
+{
+    char other[ST_POSE_WHY];
+
+    for (int32_t i = 0; i < m->n_mols && !a->refused; i++)
+        if (a->n <= m->mol[i]->n_atoms && m->mol[i]->n_atoms == m->mol[0]->n_atoms &&
+            fits(k, m->mol[i], a, input, i == 0 ? why : other))
+            return true;
+    return false;
+}
+
+/* What is wrong with the structure before its atoms are compared. */
+static const char *fault_of(const st_ext_item *m, const st_ext_atoms *a, const st_ext_atoms *input)
+{
+    if (a->bad != NULL)
+        return a->bad;
+    if (m->n_poses == POSES_MAX)
+        return "the molecule has 1000 poses already";
+    if (input != NULL && input->bad != NULL)
+        return "the file that the program got has an atom without a position";
+    return a->n > m->mol[0]->n_atoms ? "it has more atoms than the molecule" : NULL;
+}
+
+static bool leave_out(st_ext_item *m, const char *why)
+{
+    if (m->n_left_out++ == 0)
+        (void)snprintf(m->left_out, sizeof m->left_out, "%s", why);
+    return false;
 }
 
 bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem)
 {
-    const ch_mol *mol = m->n_mols > 0 ? m->mol[0] : NULL;
-    int32_t *which;
+    char why[ST_POSE_WHY] = "";
+    const char *fault;
+    making k;
 
-    if (a->refused || mol == NULL || a->n > mol->n_atoms || m->n_poses == POSES_MAX)
+    if (a->refused || m->n_mols == 0)
         return false;
-    which = PL_NEW(mem, int32_t, a->n + 1);
+    fault = fault_of(m, a, input);
+    if (fault != NULL)
+        return leave_out(m, fault);
     if (m->pose == NULL)
         m->pose = PL_NEW(mem, ch_mol, POSES_MAX);
-    a->refused = which == NULL || m->pose == NULL;
+    a->refused = m->pose == NULL || !making_begin(&k, m->mol[0], a, mem);
     if (a->refused)
         return false;
-    if (!(input != NULL ? which_by_input(which, mol, input, a) : which_in_order(which, mol, a)))
-        return false;
-    if (!pose_make(&m->pose[m->n_poses], mol, which, a, mem))
-        return false;
-    m->n_poses++;
+    if (!pose_make(&k, m, a, input, why))
+        return a->refused ? false : leave_out(m, why);
+    m->pose[m->n_poses++] = k.pose;
     return true;
 }

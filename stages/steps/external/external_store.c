@@ -115,6 +115,30 @@ static pl_code poses_put(st_ext_stage *s, const st_external_unit *u, pl_unit *un
                : code;
 }
 
+/* The first one is told with its reason and the commit of its unit, which a kill does not take back. */
+static void left_out_note(st_ext_stage *s, const st_ext_item *m)
+{
+    if (m->code != NULL || m->n_left_out == 0)
+        return;
+    if (s->n_left_out == 0)
+        pl_event_add(s->env, PL_WARN, "a structure that the program wrote for molecule %lld is left out as a pose: %s",
+                     (long long)m->id, m->left_out);
+    s->n_left_out += m->n_left_out;
+    s->n_left_out_of++;
+}
+
+/* Counts of this run. */
+pl_code st_external_finish(void *state, pl_error *err)
+{
+    const st_ext_stage *s = state;
+
+    (void)err;
+    if (s->n_left_out > 1)
+        pl_event_add(s->env, PL_WARN, "structures of the program that are left out as poses: %lld, of %lld %s; values count",
+                     (long long)s->n_left_out, (long long)s->n_left_out_of, pl_plural(s->n_left_out_of, "molecule", "molecules"));
+    return PL_OK;
+}
+
 pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
 {
     st_ext_stage *s = state;
@@ -129,6 +153,7 @@ pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
             code = pl_failure_add(
                 s->env, &(pl_failure){ .mol_id = m->id, .code = m->code, .message = m->message, .signal = m->signal, .attempt = 1 },
                 err);
+        left_out_note(s, m);
         unit->n_ok += m->code == NULL;
         unit->n_failed += m->code != NULL;
     }

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Poses of the stage `external`: which structures of a program are poses of the molecule."""
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crash"))
+from sieve import Project, main  # noqa: E402
+
+RANK = "  rank: {objectives: [{property: points, goal: maximise}]}\n"
+
+# Changes each structure as the argument says; SDF or pdbqt.
+SPOILER = """import math, sys
+how = sys.argv[2]
+def turn(atoms, bonds, i, j):
+    "What is bonded to j and beyond, half a turn about the bond from i"
+    out = {j}
+    while True:
+        more = {b for a, b in bonds if a in out} | {a for a, b in bonds if b in out}
+        if more - {i} <= out:
+            break
+        out |= more - {i}
+    u = [b - a for a, b in zip(atoms[i], atoms[j])]
+    n = sum(x * x for x in u)
+    for k in out:
+        d = [b - a for a, b in zip(atoms[i], atoms[k])]
+        f = 2 * sum(x * y for x, y in zip(u, d)) / n
+        atoms[k] = [a + f * x - y for a, x, y in zip(atoms[i], u, d)]
+if sys.argv[1].endswith('pdbqt'):
+    print('MODEL 1\\nREMARK points -5')
+    for line in open(sys.argv[1]):
+        if line.startswith('ATOM') and how == 'mirror':
+            line = line[:30] + '%8.3f' % -float(line[30:38]) + line[38:]
+        print(line, end='')
+    sys.exit(print('ENDMDL'))
+for r in open(sys.argv[1]).read().split('$$$$\\n')[:-1]:
+    lines = r.split('\\n')
+    n, m = int(lines[3][:3]), int(lines[3][3:6])
+    atoms = [[float(a[10 * k:10 * k + 10]) for k in range(3)] for a in lines[4:4 + n]]
+    bonds = [(int(b[:3]) - 1, int(b[3:6]) - 1) for b in lines[4 + n:4 + n + m]]
+    z = [a.split()[3] for a in lines[4:4 + n]]
+    last = len(atoms) - 1
+    if how == 'carbons':
+        atoms[0], atoms[1] = atoms[1], atoms[0]
+    elif how == 'hydrogens':
+        atoms[last], atoms[last - 1] = atoms[last - 1], atoms[last]
+    elif how == 'mirror':
+        atoms = [[-x, y, w] for x, y, w in atoms]
+    elif how == 'turn':
+        turn(atoms, bonds, 1, 2)
+    elif how == 'nan':
+        atoms[last] = [float('nan')] * 3
+    elif how == 'far':
+        atoms[0] = [x + 1 for x in atoms[0]]
+    elif how == 'one':
+        atoms[last] = atoms[last - 1]
+    lines[4:4 + n] = ['%10.4f%10.4f%10.4f %-3s 0  0' % (*a, e) for a, e in zip(atoms, z)]
+    print('\\n'.join(lines).replace('V2000', 'V3000' if how == 'v3000' else 'V2000').split('M  END')[0] + 'M  END\\n>  <points>\\n-5\\n\\n$$$$')
+"""
+# Of these molecules the structure is no pose, or it is one.
+SPOILED = [("carbons", "CC=O", "atoms 1 (C) and .*, which are bonded, are 2.* A apart"), ("mirror", "C[C@H](N)C(=O)O", "the centre at atom . (C) is not as it was"),
+           ("mirror", "C[S@](=O)CC", "the centre at atom . (S) is not"), ("mirror", "C[C@H]1CC[C@@H](O)CC1", "the centre at atom"), ("mirror", "CC=[C@]=CC", "the allene of atoms"),
+           ("turn", "C/C=C/C", "the double bond of atoms 2 (C) and 3 (C) is not"), ("turn", "C/C=C\\C", "the double bond of atoms"), ("turn", "CC=C(C)C", None),
+           ("turn", "CCCC", None), ("mirror", "CC(C)O", None), ("mirror", "CCNC", None), ("hydrogens", "CCC", None), ("hydrogens", "CCO", "which are bonded"),
+           ("nan", "ClC(Cl)Cl", "an atom has no finite position"), ("far", "CCO", "which are bonded, are"), ("one", "CCC", "which have a neighbour in common, are 0.00 A apart"),
+           ("v3000", "CCO", "no atoms of a V2000"), ("nothing", "C[C@H](N)C(=O)O", None)]
+
+
+def a_structure_that_is_not_the_molecule_is_no_pose():
+    """The value counts, and the run says that a structure was left out, and why."""
+    with Project() as p:
+        p.put("s.py", SPOILER)
+        stage = ("  read: {}\n  prepare: {conformers: {source: generate%s}}\n  external: {command: [python3, s.py, '{input}', %s], files: [s.py], "
+                 "input: %s, output: %s, poses: true, property: points, value: points, better: low%s}\n" + RANK)
+
+        def poses(smiles, how, kind="sdf", count="", more=""):
+            p.put("a.smi", smiles + " m\n")
+            w = p.workflow(["a.smi"], stage % (count, how, kind, kind, more))
+            p.run("run", w, "-q")
+            assert p.rows("SELECT mean FROM score") == [(-5.0,)]
+            p.run("export", "sdf", "run", "--all", "--conformers", "poses", "-o", p.path("x.sdf"))
+            said = [m for m, in p.rows("SELECT message FROM event WHERE stage='external' AND level='warn' AND run_id=(SELECT max(run_id) FROM run) ORDER BY event_id")]
+            return open(p.path("x.sdf")).read().count("$$$$"), said
+        for how, smiles, why in SPOILED:
+            n, said = poses(smiles, how)
+            assert n == (why is None) and len(said) == (why is not None), (how, smiles, n, said)
+            if why is not None:
+                assert re.match(r"a structure that the program wrote for molecule 1 is left out as a pose: .*" + why.replace("(", r"\(").replace(")", r"\)"), said[0]), (why, said)
+        for how, n in (("nothing", 1), ("mirror", 0)):
+            got, said = poses("C[C@H](N)C(=O)O", how, "pdbqt")
+            assert got == n and len(said) == 1 - n and all("the centre at atom " in x for x in said), (how, got, said)
+        # Conformers of either form, where the record leaves it open: each is a structure that the program got.
+        got, said = poses("CC(N)C(O)C(F)CO", "nothing", count=", count: 12", more=", structures: all")
+        assert got > 5 and not said, (got, said)
+        got, said = poses("C[C@H](N)[C@@H](O)CO", "mirror", count=", count: 4", more=", structures: all")
+        assert got == 0 and len(said) == 2 and re.fullmatch("structures of the program that are left out as poses: [2-4], of 1 molecule; values count", said[1]), said
+
+
+if __name__ == "__main__":
+    main([a_structure_that_is_not_the_molecule_is_no_pose])
