@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "chem/molecule/sdf_write.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/export_found.h"
+#include "stages/steps/ingest/pose_block.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
 #include "stages/database/schema.h"
@@ -190,21 +192,30 @@ static pl_code open_conformers(exporting *x, pl_error *err)
     if (code == PL_OK)
         code = st_conformers_open(&x->conformers, x->store, key, err);
     if (x->poses)
-        x->conformers.kind = "pose";
+        x->conformers.kind = ST_POSE_BLOCK;
     return code;
 }
 
+/* Which structure of its molecule this is, and the value of a pose: that of the molecule, beside it, is the best one's. -1: no memory. */
+static int place_make(ch_sdf_field *field, exporting *x, int32_t place, double value)
+{
+    char text[32];
+
+    field[0] = (ch_sdf_field){ x->poses ? "pose" : "conformer", pl_sprintf(x->row_mem, "%d", place + 1) };
+    if (field[0].value == NULL || isnan(value))
+        return field[0].value == NULL ? -1 : 1;
+    field[1] = (ch_sdf_field){ "pose_value", pl_strdup(x->row_mem, pl_real_str(value, text)) };
+    return field[1].value == NULL ? -1 : 2;
+}
+
 /* The columns of a row that are not empty as data fields. place: of the structure, from 0; the energy in the row is that of the first. */
-static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int32_t place)
+static int fields_make(ch_sdf_field *field, exporting *x, sqlite3_stmt *st, int32_t place, double value)
 {
     const int n_columns = sqlite3_column_count(st);
-    int n = 0;
+    int n = x->all_structures ? place_make(field, x, place, value) : 0;
 
-    if (x->all_structures) {
-        field[n++] = (ch_sdf_field){ x->poses ? "pose" : "conformer", pl_sprintf(x->row_mem, "%d", place + 1) };
-        if (field[0].value == NULL)
-            return -1;
-    }
+    if (n < 0)
+        return -1;
     for (int i = 0; i < n_columns - HIDDEN && n < MAX_FIELDS; i++) {
         const char *name = sqlite3_column_name(st, i);
         if (sqlite3_column_type(st, i) == SQLITE_NULL || ((place > 0 || x->poses) && strcmp(name, ST_COLUMN_ENERGY) == 0))
@@ -230,7 +241,8 @@ static pl_code write_sdf(exporting *x, sqlite3_stmt *st, pl_text *record, pl_err
     x->n_written += n > 0;
     for (int32_t k = 0; k < n && (k == 0 || x->all_structures) && code == PL_OK; k++) {
         pl_arena_reset(x->row_mem);
-        const int n_fields = fields_make(field, x, st, k);
+        const double *values = x->conformers.value;
+        const int n_fields = fields_make(field, x, st, k, values != NULL ? values[first - x->conformers.item + k] : (double)NAN);
         pl_text_reset(record);
         if (n_fields >= 0)
             ch_sdf_write(record, &first[k].mol, text_of(st, ST_TABLE_TITLE), field, n_fields);

@@ -4,6 +4,7 @@
 #include "chem/graph/graph_block.h"
 #include "chem/molecule/codec.h"
 #include "pipeline/run/runner.h"
+#include "stages/steps/ingest/pose_block.h"
 #include "stages/merge/merge.h"
 #include "stages/steps/external/external.h"
 #include "stages/steps/features/basis.h"
@@ -46,6 +47,25 @@ static pl_code fewer_conformers(const copying *c, pl_block *block, pl_error *err
     block->first = left > 0 ? item[0].id : 0;
     block->n_items = left;
     return ch_block_pack(&block->data, item, left, c->mem, err);
+}
+
+static pl_code fewer_poses(const copying *c, pl_block *block, pl_error *err)
+{
+    st_poses all;
+    int32_t left = 0;
+    pl_code code = st_pose_block_unpack(&all, block->data, c->mem, err);
+
+    if (code != PL_OK)
+        return code;
+    for (int32_t i = 0; i < all.n; i++)
+        if (!is_gone(c, all.item[i].id)) {
+            all.item[left] = all.item[i];
+            all.value[left++] = all.value[i];
+        }
+    all.n = left;
+    block->first = left > 0 ? all.item[0].id : 0;
+    block->n_items = left;
+    return st_pose_block_pack(&block->data, &all, c->mem, err);
 }
 
 /* For graphs, `first` is the first input molecule, even if it was refused. */
@@ -106,8 +126,10 @@ static pl_code without_gone(const copying *c, int64_t unit, int64_t unit_of_all,
     ch_graph_block graphs;
     pl_code code;
 
-    if (strcmp(c->kind, "conformer") == 0 || strcmp(c->kind, "pose") == 0)
+    if (strcmp(c->kind, "conformer") == 0)
         return fewer_conformers(c, block, err);
+    if (strcmp(c->kind, ST_POSE_BLOCK) == 0)
+        return fewer_poses(c, block, err);
     if (strcmp(c->kind, "basis") == 0)
         return fewer_bases(c, unit, block, err);
     code = first_left(c, unit_of_all, &block->first, err);
@@ -214,13 +236,13 @@ static bool is_read(const pl_workflow *wf, int step)
 }
 
 static const char *const made[ST_MERGE_KINDS][2] = {
-    { "prepare", "conformer" }, { "graph", "graph" }, { "basis", "basis" }, { "external", "pose" }
+    { "prepare", "conformer" }, { "graph", "graph" }, { "basis", "basis" }, { "external", ST_POSE_BLOCK }
 };
 
 /* Poses are a result: no stage reads them, but `export` does. */
 static bool is_wanted(const pl_workflow *wf, int kind, int step)
 {
-    if (strcmp(made[kind][1], "pose") == 0)
+    if (strcmp(made[kind][1], ST_POSE_BLOCK) == 0)
         return st_external_has_poses(wf);
     return is_read(wf, step);
 }

@@ -97,5 +97,68 @@ def a_structure_that_is_not_the_molecule_is_no_pose():
         assert got == 0 and len(said) == 2 and re.fullmatch("structures of the program that are left out as poses: [2-4], of 1 molecule; values count", said[1]), said
 
 
+# Each structure four times, moved by its place, with values of its own; the third has none.
+SEVERAL = """import sys
+values = ['-5.0', '-7.0', None, '-6.0']
+text = open(sys.argv[1]).read()
+def moved(line, at, k, width):
+    return line[:at] + '%*.3f' % (width, float(line[at:at + width]) + 3 * k) + line[at + width:]
+if sys.argv[1].endswith('pdbqt'):
+    print('REMARK points -1.0')
+    for k, v in enumerate(values):
+        print('MODEL %d%s' % (k + 1, '\\nREMARK points %s 0 0' % v if v else ''))
+        print(''.join(moved(x, 30, k, 8) if x.startswith('ATOM') else x for x in text.splitlines(True)) + ('\\nENDMDL' if k != 1 else ''))
+else:
+    for r in text.split('$$$$\\n')[:-1]:
+        lines = r.split('\\n')
+        n = int(lines[3][:3])
+        for k, v in enumerate(values):
+            atoms = [moved(x, 0, k, 10) for x in lines[4:4 + n]]
+            print('\\n'.join(lines[:4] + atoms + lines[4 + n:]).split('M  END')[0] + 'M  END\\n' + ('>  <points>\\n%s\\n\\n' % v if v else '') + '$$$$')
+"""
+
+
+def fields(record):
+    """Data fields of a record, and where its first atom is."""
+    return dict(re.findall(r">  <([^>]+)>\n(.*)\n", record)), float(record.split("\n")[4][:10])
+
+
+def each_pose_has_its_own_value_and_the_best_is_first():
+    with Project() as p:
+        p.put("s.py", SEVERAL)
+        p.put("a.smi", "CCCO m\nCCN n\nCCCO again\n")
+        stage = ("  read: {unit: 1}\n  prepare: {conformers: {source: generate, count: 3}}\n  external: {command: [python3, s.py, '{input}'], files: [s.py], "
+                 "input: %s, output: %s, poses: true, property: points, value: points, better: %s%s}\n" + RANK)
+
+        def poses(workdir="run"):
+            p.run("export", "sdf", workdir, "--all", "--conformers", "poses", "-o", p.path("x.sdf"))
+            return open(p.path("x.sdf")).read().split("$$$$\n")[:-1]
+        for kind in ("sdf", "pdbqt"):
+            header = {"low": -7.0, "high": -1.0 if kind == "pdbqt" else -5.0, "none": -1.0 if kind == "pdbqt" else -5.0}  # a remark in front of all models
+            for better, order in (("low", [1, 3, 0, 2]), ("high", [0, 3, 1, 2]), ("none", [0, 1, 2, 3])):
+                w = p.workflow(["a.smi"], stage % (kind, kind, better, ""))
+                p.run("run", w, "-q")
+                got = [fields(x) for x in poses()]
+                assert len(got) == 8 and [f["pose"] for f, _ in got] == list("12341234"), got
+                for i, (f, x) in enumerate(got):
+                    assert float(f["points"]) == header[better], (kind, better, f)
+                    k = order[i % 4]
+                    assert f.get("pose_value") == ["-5", "-7", None, "-6"][k], (kind, better, i, f)
+                    assert k == order[0] or abs(x - got[i - i % 4][1] - 3 * (k - order[0])) < 2e-3, (kind, better, i, x)
+        # Each of several structures of a molecule has four.
+        w = p.workflow(["a.smi"], stage % ("sdf", "sdf", "low", ", structures: all"), workdir="all")
+        p.run("run", w, "-q")
+        whole = poses("all")
+        got = [fields(x)[0].get("pose_value") for x in whole if x.startswith("m")]
+        n = len(got) // 4
+        assert n > 1 and got == ["-7"] * n + ["-6"] * n + ["-5"] * n + [None] * n, got
+        # Shards, one of which has a molecule of another.
+        for k in range(3):
+            p.run("run", w, "-q", "workdir=shards", "--shard", "%d/3" % k)
+        p.run("merge", w, "workdir=shards")
+        p.run("run", w, "-q", "workdir=shards")
+        assert poses("shards") == whole
+
+
 if __name__ == "__main__":
-    main([a_structure_that_is_not_the_molecule_is_no_pose])
+    main([each_pose_has_its_own_value_and_the_best_is_first, a_structure_that_is_not_the_molecule_is_no_pose])

@@ -8,12 +8,14 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <math.h>
 #include <regex.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "golden/golden_text.h"
+#include "stages/steps/ingest/pose_block.h"
 #include "stages/steps/external/external_parts.h"
 #include "toy.h"
 
@@ -320,6 +322,55 @@ static void pdbqt_poses_add(pl_text *out, const ch_mol *mol)
     }
 }
 
+/* Values lie behind the structures; blocks of earlier versions have none. */
+static void a_block_of_poses_keeps_values_and_order(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    ch_mol mol;
+    ch_block_item item[] = { { .id = 3 }, { .id = 3 }, { .id = 8 } };
+    double value[] = { -7.25, NAN, 1e300 };
+    st_poses poses = { item, value, 3 }, got;
+    pl_bytes block, front;
+    pl_error err = { 0 };
+
+    (void)state;
+    molecule_make(&mol, mem);
+    for (int i = 0; i < 3; i++)
+        item[i].mol = mol;
+    assert_int_equal(st_pose_block_pack(&block, &poses, mem, &err), PL_OK);
+    assert_int_equal(ch_block_pack(&front, item, 3, mem, &err), PL_OK);
+    assert_int_equal(block.len, front.len + 3 * sizeof *value);
+    assert_int_equal(st_pose_block_unpack(&got, block, mem, &err), PL_OK);
+    assert_true(got.n == 3 && got.item[2].id == 8 && got.value[0] == -7.25 && isnan(got.value[1]) && got.value[2] == 1e300);
+    assert_int_equal(st_pose_block_unpack(&got, front, mem, &err), PL_OK);
+    assert_true(got.n == 3 && got.item[1].mol.n_atoms == ATOMS && isnan(got.value[0]) && isnan(got.value[2]));
+    for (size_t n = 0; n < block.len; n++)
+        assert_int_equal(st_pose_block_unpack(&got, (pl_bytes){ block.data, n }, mem, &err), n == front.len ? PL_OK : PL_EDATA);
+    poses.n = 0;
+    assert_int_equal(st_pose_block_pack(&block, &poses, mem, &err), PL_OK);
+    assert_int_equal(st_pose_block_unpack(&got, block, mem, &err), PL_OK);
+    assert_int_equal(got.n, 0);
+    pl_arena_free(mem);
+}
+
+static void the_best_pose_comes_first(void **state)
+{
+    static const double low[] = { -7, -6, -6, -5, NAN };
+    ch_mol pose[5] = { { .n_atoms = 0 }, { .n_atoms = 1 }, { .n_atoms = 2 }, { .n_atoms = 3 }, { .n_atoms = 4 } };
+    double value[] = { NAN, -6, -5, -7, -6 };
+    st_ext_item m = { .pose = pose, .pose_value = value, .n_poses = 5 };
+
+    (void)state;
+    st_ext_poses_sort(&m, ST_BETTER_NONE);
+    assert_true(isnan(value[0]) && pose[0].n_atoms == 0);
+    st_ext_poses_sort(&m, ST_BETTER_LOW);
+    for (int i = 0; i < 4; i++)
+        assert_true(value[i] == low[i]);
+    assert_true(isnan(value[4]) && pose[0].n_atoms == 3 && pose[1].n_atoms == 1 && pose[2].n_atoms == 4 && pose[4].n_atoms == 0);
+    st_ext_poses_sort(&m, ST_BETTER_HIGH);
+    assert_true(value[0] == -5 && value[3] == -7 && isnan(value[4]));
+}
+
 /* ---- the command ---- */
 
 static void command_add(pl_text *out)
@@ -460,6 +511,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_output_gives_the_numbers_and_poses_as_before),
+        cmocka_unit_test(a_block_of_poses_keeps_values_and_order),
+        cmocka_unit_test(the_best_pose_comes_first),
         cmocka_unit_test(a_nul_does_not_end_the_output),
         cmocka_unit_test(the_environment_is_ours_with_what_is_set_once_each),
         cmocka_unit_test(programs_are_found_beside_the_workflow_or_in_the_path),

@@ -14,7 +14,7 @@
 /* The property that the stage of this workflow scores, and its unit; false: there is no such stage. */
 bool st_external_property(const pl_workflow *wf, const char **name, const char **unit);
 
-/* Whether this workflow has the stage, with `poses`: blocks of kind "pose" in features.db, laid out as those of kind "conformer". */
+/* Whether this workflow has the stage, with `poses`: blocks of kind "pose" in features.db (stages/steps/ingest/pose_block.h). */
 bool st_external_has_poses(const pl_workflow *wf);
 
 /* Runs the program on the first molecule of the library, outside of any run. out: one line with the value, or what went wrong (*good

@@ -20,6 +20,7 @@ typedef struct reading {
     const char *name; /* of the column, field or key     */
     const st_ext_given *given;
     st_ext_atoms atoms; /* of the pose that is being read */
+    double value;       /* of its record; NaN: none yet     */
 } reading;
 
 const char *st_ext_value_name(const st_external_conf *c)
@@ -85,6 +86,8 @@ static void take_number(reading *r, const char *id, double value)
         set_bad(m, text);
     else if (!r->found[at] || is_better(r, value, m->value))
         m->value = value;
+    if (isfinite(value) && (isnan(r->value) || is_better(r, value, r->value)))
+        r->value = value;
     r->found[at] = true;
 }
 
@@ -312,14 +315,16 @@ static bool is_field(const char *line, const char *name)
     return from != NULL && strncmp(from + 1, name, n) == 0 && from[1 + n] == '>';
 }
 
+/* What follows belongs to the next one. */
 static void take_pose(reading *r, const char *id, const st_ext_atoms *input)
 {
     int32_t at;
     st_ext_item *m = r->poses && (r->atoms.n > 0 || r->atoms.bad != NULL) ? item_of(r, id, &at) : NULL;
 
     if (m != NULL)
-        (void)st_ext_pose_add(m, &r->atoms, input, r->given->mem); /* without a pose the value still counts */
+        (void)st_ext_pose_add(m, r->value, &r->atoms, input, r->given->mem); /* without a pose the value still counts */
     st_ext_atoms_begin(&r->atoms);
+    r->value = (double)NAN;
 }
 
 /* "  9  8  0 ...": the number of atoms in the fourth line of a V2000 molfile. */
@@ -357,6 +362,7 @@ static const char *read_sdf(reading *r, char *text)
             take_text(r, title, line);
         is_value = k > 0 && !is_value && is_field(line, r->name);
     }
+    take_pose(r, title, NULL); /* a file of one record may have no $$$$ */
     return NULL;
 }
 
@@ -391,7 +397,7 @@ static const char *read_pdbqt(reading *r, char *text)
     char *line;
 
     while ((line = next_line(&text)) != NULL)
-        if (strncmp(line, "ENDMDL", 6) == 0)
+        if (strncmp(line, "ENDMDL", 6) == 0 || strncmp(line, "MODEL", 5) == 0) /* a remark in front of the first is of no pose */
             take_pose(r, NULL, r->given->input);
         else if (r->poses && st_ext_is_atom_pdbqt(line))
             (void)st_ext_atom_pdbqt(&r->atoms, line, r->given->mem);
@@ -447,9 +453,14 @@ pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, con
                     pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
-    reading r = {
-        .item = item, .n = n, .better = c->better, .alone = n == 1, .poses = c->poses, .name = st_ext_value_name(c), .given = given
-    };
+    reading r = { .item = item,
+                  .n = n,
+                  .better = c->better,
+                  .alone = n == 1,
+                  .poses = c->poses,
+                  .name = st_ext_value_name(c),
+                  .given = given,
+                  .value = (double)NAN };
     const char *why = NULL;
 
     r.found = mem != NULL ? PL_NEW(mem, bool, n) : NULL;
@@ -473,6 +484,8 @@ pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, con
     set_missing(&r, why);
     if (r.others)
         set_others(&r);
+    for (int32_t i = 0; i < n; i++)
+        st_ext_poses_sort(&item[i], (st_ext_better)c->better);
     pl_arena_free(mem);
     return r.atoms.refused ? pl_fail(err, PL_ENOMEM, "the poses of a program") : PL_OK;
 }

@@ -82,7 +82,8 @@ typedef struct st_ext_item {
     char message[480];
     double value;
     int signal;
-    ch_mol *pose; /* [n_poses] in the order of the output; if poses are wanted */
+    ch_mol *pose;       /* [n_poses] the best first; if poses are wanted */
+    double *pose_value; /* [n_poses] what the program wrote beside each; NaN: nothing */
     int32_t n_poses;
     int32_t n_left_out;         /* structures that the program wrote and that are no poses of the molecule */
     char left_out[ST_POSE_WHY]; /* why the first of them is none                                           */
@@ -118,9 +119,11 @@ void st_ext_atoms_begin(st_ext_atoms *a);
 bool st_ext_atom_sdf(st_ext_atoms *a, const char *line, pl_arena *mem);
 bool st_ext_atom_pdbqt(st_ext_atoms *a, const char *line, pl_arena *mem);
 bool st_ext_is_atom_pdbqt(const char *line);
-/* Adds a pose to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: it is left out, as the molecule says, or memory
- * was refused. */
-bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem);
+/* Adds a pose with its value to the molecule. input: the atoms of its pdbqt file; NULL: of SDF. False: it is left out, as the molecule
+ * says, or memory was refused. */
+bool st_ext_pose_add(st_ext_item *m, double value, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem);
+/* The best first, of equal ones the first; those without a value last. Without better or worse in the order of the output. */
+void st_ext_poses_sort(st_ext_item *m, st_ext_better better);
 
 /* ---- external_pose_check.c ---- */
 
@@ -201,7 +204,5 @@ void st_external_rows_close(st_ext_stage *s);
 pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err);
 pl_code st_external_finish(void *state, pl_error *err);
 extern const char *const st_external_reset_sql[];
-
-#define ST_POSE_BLOCK "pose" /* kind of block: as those of conformers (chem/molecule/codec.h) */
 
 #endif

@@ -303,7 +303,7 @@ static bool leave_out(st_ext_item *m, const char *why)
     return false;
 }
 
-bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem)
+bool st_ext_pose_add(st_ext_item *m, double value, st_ext_atoms *a, const st_ext_atoms *input, pl_arena *mem)
 {
     char why[ST_POSE_WHY] = "";
     const char *fault;
@@ -314,13 +314,38 @@ bool st_ext_pose_add(st_ext_item *m, st_ext_atoms *a, const st_ext_atoms *input,
     fault = fault_of(m, a, input);
     if (fault != NULL)
         return leave_out(m, fault);
-    if (m->pose == NULL)
+    if (m->pose == NULL) {
         m->pose = PL_NEW(mem, ch_mol, POSES_MAX);
-    a->refused = m->pose == NULL || !making_begin(&k, m->mol[0], a, mem);
+        m->pose_value = PL_NEW(mem, double, POSES_MAX);
+    }
+    a->refused = m->pose == NULL || m->pose_value == NULL || !making_begin(&k, m->mol[0], a, mem);
     if (a->refused)
         return false;
     if (!pose_make(&k, m, a, input, why))
         return a->refused ? false : leave_out(m, why);
+    m->pose_value[m->n_poses] = value;
     m->pose[m->n_poses++] = k.pose;
     return true;
+}
+
+static bool is_before(double a, double b, st_ext_better better)
+{
+    if (isnan(a) || isnan(b))
+        return !isnan(a) && isnan(b);
+    return better == ST_BETTER_LOW ? a < b : a > b;
+}
+
+void st_ext_poses_sort(st_ext_item *m, st_ext_better better)
+{
+    for (int32_t i = 1; i < m->n_poses && better != ST_BETTER_NONE; i++) {
+        const ch_mol pose = m->pose[i];
+        const double value = m->pose_value[i];
+        int32_t k = i;
+        for (; k > 0 && is_before(value, m->pose_value[k - 1], better); k--) {
+            m->pose[k] = m->pose[k - 1];
+            m->pose_value[k] = m->pose_value[k - 1];
+        }
+        m->pose[k] = pose;
+        m->pose_value[k] = value;
+    }
 }

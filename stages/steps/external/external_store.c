@@ -4,6 +4,7 @@
 
 #include "chem/molecule/codec.h"
 #include "stages/database/external_models.h"
+#include "stages/steps/ingest/pose_block.h"
 #include "stages/steps/external/external_parts.h"
 #include "stages/steps/train/model_row.h"
 
@@ -95,24 +96,26 @@ static pl_code value_put(st_ext_stage *s, const st_ext_item *m, pl_error *err)
 /* The poses of the unit as a block of structures. */
 static pl_code poses_put(st_ext_stage *s, const st_external_unit *u, pl_unit *unit, pl_error *err)
 {
-    ch_block_item *all;
+    st_poses all = { 0 };
     pl_bytes block;
     int32_t n = 0;
     pl_code code;
 
     for (int32_t i = 0; i < u->n; i++)
         n += u->item[i].code == NULL ? u->item[i].n_poses : 0;
-    all = PL_NEW(unit->mem, ch_block_item, n + 1);
-    if (all == NULL)
+    all.item = PL_NEW(unit->mem, ch_block_item, n + 1);
+    all.value = PL_NEW(unit->mem, double, n + 1);
+    if (all.item == NULL || all.value == NULL)
         return pl_fail(err, PL_ENOMEM, "poses");
-    n = 0;
     for (int32_t i = 0; i < u->n; i++)
-        for (int32_t k = 0; u->item[i].code == NULL && k < u->item[i].n_poses; k++)
-            all[n++] = (ch_block_item){ u->item[i].id, u->item[i].pose[k] };
-    code = ch_block_pack(&block, all, n, unit->mem, err);
-    return code == PL_OK
-               ? pl_block_put(s->env->store, ST_POSE_BLOCK, s->env->step->key, unit->index, n > 0 ? all[0].id : 0, n, block, err)
-               : code;
+        for (int32_t k = 0; u->item[i].code == NULL && k < u->item[i].n_poses; k++) {
+            all.item[all.n] = (ch_block_item){ u->item[i].id, u->item[i].pose[k] };
+            all.value[all.n++] = u->item[i].pose_value[k];
+        }
+    code = st_pose_block_pack(&block, &all, unit->mem, err);
+    return code == PL_OK ? pl_block_put(s->env->store, ST_POSE_BLOCK, s->env->step->key, unit->index, n > 0 ? all.item[0].id : 0, n,
+                                        block, err)
+                         : code;
 }
 
 /* The first one is told with its reason and the commit of its unit, which a kill does not take back. */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/ingest/conformers.h"
 
+#include <string.h>
+
+#include "stages/steps/ingest/pose_block.h"
+
 pl_code st_conformers_open(st_conformers *c, pl_store *store, const char *prepare_key, pl_error *err)
 {
     *c = (st_conformers){ .store = store, .key = prepare_key, .kind = "conformer", .mem = pl_arena_new(1 << 20), .unit = -1 };
@@ -11,6 +15,22 @@ void st_conformers_close(st_conformers *c)
 {
     pl_arena_free(c->mem);
     c->mem = NULL;
+}
+
+static pl_code unpack(st_conformers *c, pl_bytes data, pl_error *err)
+{
+    st_poses poses = { 0 };
+    pl_code code;
+
+    if (strcmp(c->kind, ST_POSE_BLOCK) != 0)
+        return ch_block_unpack(&c->item, &c->n, data, c->mem, err);
+    code = st_pose_block_unpack(&poses, data, c->mem, err);
+    if (code == PL_OK) {
+        c->item = poses.item;
+        c->value = poses.value;
+        c->n = poses.n;
+    }
+    return code;
 }
 
 static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
@@ -25,7 +45,7 @@ static pl_code load(st_conformers *c, int64_t unit, pl_error *err)
     if (code == PL_OK)
         code = pl_block_check(&block, err);
     if (code == PL_OK && block.found)
-        code = ch_block_unpack(&c->item, &c->n, block.data, c->mem, err);
+        code = unpack(c, block.data, err);
     if (code == PL_OK)
         c->unit = unit;
     return code;

@@ -11,10 +11,11 @@
 typedef struct st_conformers {
     pl_store *store;
     const char *key;     /* of the stage; not copied            */
-    const char *kind;    /* of block: "conformer"; "pose" has the same layout */
+    const char *kind;    /* of block: "conformer" or "pose" */
     pl_arena *mem;       /* the unit                            */
     int64_t unit;        /* that is in memory, or -1            */
-    ch_block_item *item; /* [n] by growing id; of a molecule by growing energy */
+    ch_block_item *item; /* [n] by growing id; of a molecule by growing energy, or the best pose first */
+    double *value;       /* [n] of poses (stages/steps/ingest/pose_block.h); else NULL */
     int32_t n;
 } st_conformers;
 

@@ -31,7 +31,7 @@ static const struct {
 static const column alerts = { "alerts", "m.alerts" };
 
 /* What `search` and `next` write behind them, and SDF in front. */
-static const char *const others[] = { "query_similarity", "acquisition", "conformer", "pose" };
+static const char *const others[] = { "query_similarity", "acquisition", "conformer", "pose", "pose_value" };
 
 static const column after[] = {
     { "n_heavy", "m.n_heavy" },   { "charge", "m.charge" },         { "removed", "m.removed" },
