@@ -160,5 +160,48 @@ def each_pose_has_its_own_value_and_the_best_is_first():
         assert poses("shards") == whole
 
 
+# Fails for the structures that the argument names: the place of each in its molecule is that of its call.
+FALLIBLE = """import os, sys
+here = os.path.basename(os.getcwd()).split('-')
+k = int(here[1]) if len(here) > 1 else 1
+if str(k) in sys.argv[2].split('+') or 'all' in sys.argv[2]:
+    print('no grid')
+    sys.exit(1)
+print('REMARK points', 'none' if 'x%d' % k in sys.argv[2].split('+') else -k)
+"""
+
+
+def a_structure_for_which_the_program_fails_is_told():
+    """The others of the molecule give its score; if all fail, the molecule does."""
+    with Project() as p:
+        p.put("f.py", FALLIBLE)
+        p.put("a.smi", "CCCO m\nCCCCN n\nC methane\n")
+        stage = ("  read: {unit: 2}\n  prepare: {conformers: {source: generate, count: 3}}\n  external: {command: [python3, f.py, '{input}', '%s'], files: [f.py], "
+                 "input: pdbqt, output: pdbqt, structures: all, property: points, value: points, better: low, keep: failed}\n" + RANK)
+
+        def told(how, expect=0):
+            w = p.workflow(["a.smi"], stage % how, extra="limits: {failures: {max_fraction: 1}}\n")
+            err = p.run("run", w, "-q", expect=expect)[2]
+            said = [m for m, in p.rows("SELECT message FROM event WHERE stage='external' AND level='warn' AND run_id=(SELECT max(run_id) FROM run) ORDER BY event_id")]
+            assert all(m in err for m in said), (said, err)
+            return said, p.rows("SELECT mol_id, mean FROM score ORDER BY 1"), p.rows("SELECT mol_id, code FROM failure ORDER BY 1"), sorted(os.listdir(p.path("run", "scratch"))) if how != "0" else []
+        said, scores, failed, _ = told("0")
+        n = {m: int(-x) for m, x in scores}
+        assert not said and not failed and n[1] > 1 and n[2] > 1 and n[3] == 1, (said, scores)
+        first = "1 of the %d structures of molecule 1 failed, and its score is that of the others: structure %d, %s: %s"
+        count = "structures for which the program failed: 2, of 2 molecules; others of these have their scores"
+        said, scores, failed, kept = told("2")
+        assert said == [first % (n[1], 2, "exit", "exit status 1; its output ends with: no grid"), count], said
+        assert scores == [(1, -float(1 if n[1] == 2 else n[1])), (2, -float(1 if n[2] == 2 else n[2])), (3, -1.0)] and not failed, (scores, failed)
+        assert kept == ["1-2", "2-2"], kept
+        said, scores, failed, _ = told("x2")
+        assert said == [first % (n[1], 2, "not_a_number", "the value is 'none'; a finite number is expected; its output ends with: REMARK points none"), count], said
+        assert len(scores) == 3 and not failed
+        said, scores, failed, _ = told("1")  # of methane it is the only one
+        assert len(said) == 2 and said[1] == count and failed == [(3, "exit")] and len(scores) == 2, (said, failed)
+        said, scores, failed, _ = told("all", expect=2)  # there is nothing to rank
+        assert not said and not scores and failed == [(1, "exit"), (2, "exit"), (3, "exit")], (said, failed)
+
+
 if __name__ == "__main__":
-    main([each_pose_has_its_own_value_and_the_best_is_first, a_structure_that_is_not_the_molecule_is_no_pose])
+    main([a_structure_for_which_the_program_fails_is_told, each_pose_has_its_own_value_and_the_best_is_first, a_structure_that_is_not_the_molecule_is_no_pose])

@@ -87,7 +87,12 @@ static pl_code put_input(call *c, pl_error *err)
 
 static pl_code dir_make(call *c, pl_error *err)
 {
-    c->dir = pl_sprintf(c->w->scratch, "%s/%lld", c->w->stage->scratch, (long long)c->item[0].id);
+    const st_ext_item *m = &c->item[0];
+    char which[16] = "";
+
+    if (m->structure > 0)
+        (void)snprintf(which, sizeof which, "-%d", (int)m->structure);
+    c->dir = pl_sprintf(c->w->scratch, "%s/%lld%s", c->w->stage->scratch, (long long)m->id, which);
     pl_code code = c->dir != NULL ? pl_folder_remove(c->dir, err) : pl_fail(err, PL_ENOMEM, "the folder of a program");
 
     if (code == PL_OK)
@@ -297,31 +302,55 @@ static bool is_better(const st_external_conf *c, const st_ext_item *a, const st_
     return c->better == ST_BETTER_LOW ? a->value < b->value : a->value > b->value;
 }
 
-/* A call for each structure of the molecule; the best outcome counts, of equal ones the first. */
+/* Adds the outcome of one structure to that of those before it: the best value counts, of equal ones the first. */
+static void outcome_add(const st_external_conf *c, st_ext_item *all, const st_ext_item *one)
+{
+    st_ext_item sum = all->structure == 0 || is_better(c, one, all) ? *one : *all;
+
+    if (all->structure > 0) {
+        const st_ext_item *why = all->n_left_out > 0 ? all : one;
+        sum.n_left_out = all->n_left_out + one->n_left_out;
+        memcpy(sum.left_out, why->left_out, sizeof sum.left_out);
+    }
+    *all = sum;
+}
+
+/* The calls that failed beside others: how many, and why the first did. */
+typedef struct bad_calls {
+    int32_t n;
+    char why[sizeof((st_ext_item *)0)->message];
+} bad_calls;
+
+static void bad_call_add(bad_calls *bad, const st_ext_item *one)
+{
+    if (one->code != NULL && bad->n++ == 0)
+        (void)snprintf(bad->why, sizeof bad->why, "structure %d, %s: %.400s", (int)one->structure, one->code, one->message);
+}
+
+/* A call for each structure of the molecule. */
 static pl_code call_each(st_external_worker *w, st_ext_item *item, pl_error *err)
 {
-    st_ext_item best = *item;
+    st_ext_item all = *item;
+    bad_calls bad = { .n = 0 };
     pl_code code = PL_OK;
-    char left_out[ST_POSE_WHY] = "";
-    int32_t n_left_out = 0;
 
     for (int32_t k = 0; k < item->n_mols && code == PL_OK; k++) {
         st_ext_item one = *item;
         one.mol = item->mol + k;
         one.n_mols = 1;
+        one.structure = k + 1;
         one.pose = NULL;
         code = call_once(w, &one, 1, err);
-        if (n_left_out == 0 && one.n_left_out > 0)
-            memcpy(left_out, one.left_out, sizeof left_out);
-        n_left_out += one.n_left_out;
-        if (k == 0 || is_better(w->stage->conf, &one, &best))
-            best = one;
+        bad_call_add(&bad, &one);
+        outcome_add(w->stage->conf, &all, &one);
     }
-    best.mol = item->mol;
-    best.n_mols = item->n_mols;
-    *item = best;
-    item->n_left_out = n_left_out;
-    memcpy(item->left_out, left_out, sizeof left_out);
+    all.mol = item->mol;
+    all.n_mols = item->n_mols;
+    all.structure = 0;
+    all.n_bad_calls = all.code == NULL ? bad.n : 0;
+    if (all.n_bad_calls > 0)
+        memcpy(all.message, bad.why, sizeof all.message);
+    *item = all;
     return code;
 }
 

@@ -77,9 +77,11 @@ typedef struct st_ext_item {
     const char *smiles, *inchikey, *title;
     const ch_mol **mol; /* [n_mols] its structures; none: it has none, or the format needs none */
     int32_t n_mols;
+    int32_t structure; /* if this call gets one of several: which, from 1; else 0 */
     /* the outcome */
     const char *code; /* of the failure; NULL: value is good */
     char message[480];
+    int32_t n_bad_calls; /* for a structure, which failed while others gave the value; message is that of the first */
     double value;
     int signal;
     ch_mol *pose;       /* [n_poses] the best first; if poses are wanted */
@@ -165,7 +167,8 @@ typedef struct st_ext_stage {
     int64_t property_id, model_id;
     sqlite3_stmt *get;
     pl_insert put_prediction, put_score;
-    int64_t n_left_out, n_left_out_of; /* structures that are no poses; molecules that they are of */
+    int64_t n_left_out, n_left_out_of;   /* structures that are no poses; molecules that they are of */
+    int64_t n_bad_calls, n_bad_calls_of; /* calls that failed, of molecules that have a value        */
 } st_ext_stage;
 
 typedef struct st_external_worker {

@@ -130,6 +130,18 @@ static void left_out_note(st_ext_stage *s, const st_ext_item *m)
     s->n_left_out_of++;
 }
 
+/* Calls for single structures that failed, where others of the molecule gave its score. */
+static void bad_calls_note(st_ext_stage *s, const st_ext_item *m)
+{
+    if (m->code != NULL || m->n_bad_calls == 0)
+        return;
+    if (s->n_bad_calls == 0)
+        pl_event_add(s->env, PL_WARN, "%d of the %d structures of molecule %lld failed, and its score is that of the others: %s",
+                     (int)m->n_bad_calls, (int)m->n_mols, (long long)m->id, m->message);
+    s->n_bad_calls += m->n_bad_calls;
+    s->n_bad_calls_of++;
+}
+
 /* Counts of this run. */
 pl_code st_external_finish(void *state, pl_error *err)
 {
@@ -139,6 +151,10 @@ pl_code st_external_finish(void *state, pl_error *err)
     if (s->n_left_out > 1)
         pl_event_add(s->env, PL_WARN, "structures of the program that are left out as poses: %lld, of %lld %s; values count",
                      (long long)s->n_left_out, (long long)s->n_left_out_of, pl_plural(s->n_left_out_of, "molecule", "molecules"));
+    if (s->n_bad_calls_of > 1)
+        pl_event_add(s->env, PL_WARN,
+                     "structures for which the program failed: %lld, of %lld molecules; others of these have their scores",
+                     (long long)s->n_bad_calls, (long long)s->n_bad_calls_of);
     return PL_OK;
 }
 
@@ -157,6 +173,7 @@ pl_code st_external_commit(void *state, pl_unit *unit, pl_error *err)
                 s->env, &(pl_failure){ .mol_id = m->id, .code = m->code, .message = m->message, .signal = m->signal, .attempt = 1 },
                 err);
         left_out_note(s, m);
+        bad_calls_note(s, m);
         unit->n_ok += m->code == NULL;
         unit->n_failed += m->code != NULL;
     }
