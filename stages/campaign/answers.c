@@ -26,9 +26,9 @@ pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_
     sqlite3_stmt *st = NULL;
     pl_code code =
         pl_db_prepare(s->db, &st,
-                      "SELECT a.inchikey, coalesce(nullif(r.raw_smiles,''),m.smiles) FROM acquired a JOIN molecule m ON "
+                      "SELECT a.inchikey, coalesce(nullif(r.raw_smiles,''),m.smiles), a.place FROM acquired a JOIN molecule m ON "
                       "m.inchikey=a.inchikey OR (m.inchikey='' AND m.smiles=a.inchikey) LEFT JOIN record r ON r.record_id=m.mol_id "
-                      "WHERE a.round=? GROUP BY a.place ORDER BY a.place LIMIT ?",
+                      "WHERE a.round=? AND a.outcome IS NULL GROUP BY a.place ORDER BY a.place LIMIT ?",
                       err);
 
     *n = 0;
@@ -40,7 +40,8 @@ pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_
     while (pl_db_next(st, &code, err)) {
         st_outcome_row *o = &(*out)[(*n)++];
         *o = (st_outcome_row){ .inchikey = pl_strdup(mem, (const char *)sqlite3_column_text(st, 0)),
-                               .smiles = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1)) };
+                               .smiles = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1)),
+                               .place = sqlite3_column_int64(st, 2) };
         if (o->inchikey == NULL || o->smiles == NULL)
             code = pl_fail(err, PL_ENOMEM, "a round");
     }
@@ -308,27 +309,42 @@ pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *r
 
 /* ---- the results of another workflow ---- */
 
-pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t round, int64_t n, pl_error *err)
+/* The rest of a round has a folder of its own: its beginning keeps its results. */
+static const char *folder_of(const st_campaign *x, int64_t round, int64_t place)
 {
-    pl_store *s = NULL;
-    st_outcome_row *row = NULL;
-    pl_text text = { 0 };
-    const char *path;
-    pl_code code = pl_store_open_read(&s, x->wf->storage.results, x->schema, err);
+    const char *whole = pl_sprintf(x->mem, "%s/rounds/%04lld", x->wf->workdir, (long long)round);
 
-    *folder = pl_sprintf(x->mem, "%s/rounds/%04lld", x->wf->workdir, (long long)round);
-    path = *folder != NULL ? pl_sprintf(x->mem, "%s/batch.smi", *folder) : NULL;
-    if (code == PL_OK)
-        code = path != NULL ? st_campaign_chosen(&row, &n, s, round, n, x->mem, err) : pl_fail(err, PL_ENOMEM, "a path");
-    pl_store_close(s);
+    return whole != NULL && place > 1 ? pl_sprintf(x->mem, "%s-%lld", whole, (long long)place) : whole;
+}
+
+static pl_code batch_write(const char *folder, const st_outcome_row *row, int64_t n, pl_arena *mem, pl_error *err)
+{
+    const char *path = pl_sprintf(mem, "%s/batch.smi", folder);
+    pl_text text = { 0 };
+    pl_code code = path != NULL ? pl_mkdirs(folder, err) : pl_fail(err, PL_ENOMEM, "a path");
+
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         pl_text_addf(&text, "%s\t%s\n", row[i].smiles, row[i].inchikey);
-    if (code == PL_OK)
-        code = pl_mkdirs(*folder, err);
     if (code == PL_OK)
         code = pl_text_ok(&text) ? pl_file_write(path, (pl_bytes){ text.s, text.len }, err) : pl_fail(err, PL_ENOMEM, "a batch");
     pl_text_free(&text);
     return code;
+}
+
+pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t round, int64_t n, pl_error *err)
+{
+    pl_store *s = NULL;
+    st_outcome_row *row = NULL;
+    pl_code code = pl_store_open_read(&s, x->wf->storage.results, x->schema, err);
+
+    *folder = NULL;
+    if (code == PL_OK)
+        code = st_campaign_chosen(&row, &n, s, round, n, x->mem, err);
+    pl_store_close(s);
+    if (code != PL_OK)
+        return code;
+    *folder = folder_of(x, round, n > 0 ? row[0].place : 1);
+    return *folder != NULL ? batch_write(*folder, row, n, x->mem, err) : pl_fail(err, PL_ENOMEM, "a path");
 }
 
 /* Which property it scores: the one that is named, else the only one. */

@@ -94,19 +94,23 @@ static pl_code hits_count(st_campaign_state *out, const st_campaign *x, pl_store
     return code;
 }
 
+/* SQL: the round that is asked for, of which a part may have been; NULL: nothing is left to ask. */
+#define ASKED_ROUND "(SELECT min(round) FROM acquired WHERE outcome IS NULL)"
+
 static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_store *s, pl_error *err)
 {
+    int64_t prepared = 0, learn = 0, last = -1;
     const struct {
         int64_t *to;
         const char *sql;
     } counts[] = {
         { &out->n_molecules, "SELECT count(*) FROM molecule" },
-        { &out->ended, "SELECT " ST_LAST_ROUND },
+        { &last, "SELECT " ST_LAST_ROUND },
+        { &out->ended, "SELECT coalesce(" ASKED_ROUND "-1, " ST_LAST_ROUND ")" },
         { &out->tried, "SELECT count(*) FROM acquired WHERE outcome IS NOT NULL" },
         { &out->n_values, "SELECT count(*) FROM acquired WHERE outcome='measured'" },
-        { &out->pending, "SELECT count(*) FROM acquired WHERE round=" ST_LAST_ROUND "+1" },
+        { &out->pending, "SELECT count(*) FROM acquired WHERE outcome IS NULL AND round=" ASKED_ROUND },
     };
-    int64_t prepared = 0, learn = 0;
     pl_code code = pl_db_int(s->db, &prepared, err, "SELECT count(*) FROM stage WHERE name='prepare' AND state='done'");
 
     for (size_t k = 0; k < sizeof counts / sizeof *counts && code == PL_OK; k++)
@@ -117,6 +121,7 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
             "SELECT count(*)>=%d AND min(l.value)<max(l.value) FROM label l JOIN property p USING(property_id) WHERE p.name=%Q",
             (int)FEWEST, x->label);
     out->can_learn = learn > 0;
+    out->begun = out->ended < last;
     out->prepared = prepared > 0;
     return code;
 }

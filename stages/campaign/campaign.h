@@ -29,8 +29,9 @@ typedef struct st_campaign_state {
     bool prepared;       /* the library is                                             */
     int64_t n_molecules; /* of the library, if prepared                                */
     bool can_learn;      /* there are labels enough for a model: 10, of two values     */
-    int64_t ended;       /* the last round that has ended; -1: none                    */
+    int64_t ended;       /* the last round of which nothing is left to ask, nor of those before; -1: none */
     int64_t pending;     /* chosen and not asked for, in the round after that          */
+    bool begun;          /* some of that round were asked for, or labels ended it      */
     int64_t tried;       /* molecules with an outcome                                  */
     int64_t n_values;    /* of them measured                                           */
     double best;         /* of all labels; NaN: none; of a class: how many are 1       */
@@ -50,9 +51,10 @@ pl_code st_campaign_first(const st_campaign *x, pl_error *err);
 /* The molecules of the pending round that are asked for: no more than the budget has left. */
 int64_t st_campaign_asked(const st_campaign *x, const st_campaign_state *s);
 
-/* Writes them to WORKDIR/rounds/NNNN/batch.smi, their InChIKeys as titles. *folder in mem. */
+/* Writes them to batch.smi in WORKDIR/rounds/NNNN, or NNNN-P for the rest of a round from place P on, their InChIKeys as titles.
+ * *folder in mem. */
 pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t round, int64_t n, pl_error *err);
-/* Takes the answers of the first n of the pending round, from the table or from the results in the folder, and ends the round. */
+/* Takes the answers of the first n that the pending round has left, from the table or from the results in the folder. */
 pl_code st_campaign_answer(const st_campaign *x, int64_t round, int64_t n, const char *folder, pl_error *err);
 
 /* A round that has ended. */
@@ -74,12 +76,13 @@ pl_code st_campaign_locked(const st_campaign *x, pl_code (*work)(const st_campai
 /* What came of one molecule. */
 typedef struct st_outcome_row {
     const char *inchikey, *smiles, *source;
-    double sum; /* of n values */
+    int64_t place; /* in its round */
+    double sum;    /* of n values */
     int64_t n;
     const char *why; /* no value: the reason; NULL: not seen */
 } st_outcome_row;
 
-/* The first n of the round, in their order. */
+/* The first n of the round that have no outcome yet, in their order. */
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem,
                            pl_error *err);
 pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err);

@@ -431,6 +431,59 @@ def a_stage_of_a_run_chooses_and_labels_end_its_round():
         assert p.one("SELECT count(*) FROM acquired a JOIN molecule m USING(inchikey) JOIN score USING(mol_id) WHERE round=1 AND (mw<=150 OR domain<>'inside')") == 0
 
 
+# Alcohols of 1 to 25 carbons, whose values are a parabola: rounds of 10, then of 5.
+ALCOHOLS = """  read: {}
+  prepare: {conformers: {source: none}, labels: [none]}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {family: [gp], targets: [{name: act, better: low}]}
+  score: {}
+  acquire: {strategy: greedy, count: 5, answers: {table: ans.csv}, campaign: {rounds: %s, first_count: 10}}
+"""
+
+
+def alcohols(p, rounds="2", change=("", "")):
+    p.put("lib.smi", "".join("%sO a%d\n" % ("C" * k, k) for k in range(1, 26)))
+    p.put("ans.csv", "smiles,id,act\n" + "".join("%sO,a%d,%d\n" % ("C" * k, k, (k - 12) ** 2) for k in range(1, 26)))
+    p.workflow([p.path("lib.smi")], (ALCOHOLS % rounds).replace(*change), name="c.yaml")
+
+
+def rounds_of(p, **more):
+    """For each round the titles that were chosen, and whether they were asked for."""
+    out = {}
+    for k, title, outcome in p.rows("SELECT round, titles, outcome FROM v_acquired ORDER BY round, place", **more):
+        out.setdefault(k, []).append((title, outcome is not None))
+    return [out[k] for k in sorted(out)]
+
+
+def go_on(p, *words):
+    return p.run("campaign", "c.yaml", "-q", *["stages.acquire." + w for w in words])
+
+
+def labels_between_rounds_leave_the_rest_of_the_round():
+    with Project() as p:
+        alcohols(p)
+        for case in ("another", "chosen"):
+            shutil.rmtree(p.path("run"), ignore_errors=True)
+            go_on(p)
+            before = rounds_of(p)
+            pending = [t for t, asked in before[2]]
+            assert len(pending) == 5 and not any(asked for _, asked in before[2])
+            tried = {t for k in (0, 1) for t, _ in before[k]}
+            one = pending[2] if case == "chosen" else next("a%d" % k for k in range(1, 26) if "a%d" % k not in tried and "a%d" % k not in pending)
+            p.put("one.csv", "id,act\n%s,%d\n" % (one, (int(one[1:]) - 12) ** 2))
+            p.run("label", "run", "one.csv", "--property", "act")
+            plan = p.run("campaign", "c.yaml", "--plan", "stages.acquire.campaign.rounds=3")[1]
+            assert "so far: 2 rounds" in plan and "over:" not in plan, plan
+            assert "3 rounds are done" in go_on(p, "campaign.rounds=3")[1]
+            after = rounds_of(p)
+            assert after[:2] == before[:2] and after[2] == [(t, True) for t in pending], (case, after)
+            assert p.one("SELECT count(*) FROM measured") == 20 + (case == "another") and p.one("SELECT round FROM measured WHERE source LIKE 'one.csv%'") == 2
+            # the round after it has none of them
+            go_on(p, "campaign.rounds=4")
+            assert len(rounds_of(p)[3]) == 5 - (case == "another") and not set(rounds_of(p)[3]) & set(after[2])
+
+
 if __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "loop":  # python3 tests/cli/campaign_e2e.py loop 200
     began = time.time()
     a_kill_at_any_point_changes_nothing(kills=int(sys.argv[2]))
@@ -442,4 +495,4 @@ elif __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "program":
 else:
     sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_campaign_stops_after_its_time_and_goes_on, a_kill_at_any_point_changes_nothing, a_kill_of_a_campaign_with_a_program_changes_nothing,
                 a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, all_names_of_an_answer_mean_one_molecule, a_stage_of_a_run_chooses_and_labels_end_its_round,
-                parts_scored_by_other_jobs_change_nothing])
+                parts_scored_by_other_jobs_change_nothing, labels_between_rounds_leave_the_rest_of_the_round])
