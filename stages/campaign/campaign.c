@@ -11,6 +11,8 @@
 #include "pipeline/lock/lock.h"
 #include "pipeline/run/run.h"
 #include "stages/database/measured.h"
+#include "stages/expression/chemistry.h"
+#include "stages/expression/row_filter.h"
 #include "stages/steps/train/train_conf.h"
 
 enum { FEWEST = 10 }; /* labels of a training */
@@ -209,6 +211,32 @@ int64_t st_campaign_asked(const st_campaign *x, const st_campaign_state *s)
     const int64_t left = x->c->calls > 0 ? x->c->calls - s->tried : s->pending;
 
     return left < s->pending ? left : s->pending;
+}
+
+/* ---- what is left of a round ---- */
+
+static pl_code take_back_work(const st_campaign *x, pl_store *s, void *ctx, pl_error *err)
+{
+    int64_t *n = ctx;
+    const char *condition = "1";
+    bool functions = false;
+    pl_code code = x->c->where != NULL ? st_row_filter_sql(&condition, x->c->where, &functions, x->mem, err) : PL_OK;
+
+    if (code == PL_OK && functions)
+        code = st_chemistry_add(s->db, NULL, err);
+    if (code == PL_OK)
+        code = pl_db_execf(s->db, err,
+                           "DELETE FROM acquired WHERE outcome IS NULL AND round<=" ST_LAST_ROUND " AND inchikey NOT IN (SELECT "
+                           "coalesce(nullif(inchikey,''),smiles) FROM molecule WHERE (%s\n))",
+                           condition);
+    *n = code == PL_OK ? sqlite3_changes(s->db) : 0;
+    return code;
+}
+
+pl_code st_campaign_take_back(int64_t *n, const st_campaign *x, pl_error *err)
+{
+    *n = 0;
+    return st_campaign_locked(x, take_back_work, n, err);
 }
 
 /* ---- the first round ---- */

@@ -48,6 +48,10 @@ pl_code st_campaign_end(const char **why, const st_campaign *x, const st_campaig
 /* Chooses a round without a model, from a prepared library: the first, and others until there are labels enough. */
 pl_code st_campaign_first(const st_campaign *x, pl_error *err);
 
+/* Of rounds of which a part was asked for: takes back what is not in the library any more, or not what acquire.where wants by now.
+ * *n: how many. */
+pl_code st_campaign_take_back(int64_t *n, const st_campaign *x, pl_error *err);
+
 /* The molecules of the pending round that are asked for: no more than the budget has left. */
 int64_t st_campaign_asked(const st_campaign *x, const st_campaign_state *s);
 

@@ -30,6 +30,8 @@ typedef struct going {
     double max_time, began; /* seconds; max_time 0: none */
     int32_t parts;          /* jobs that score the library; 0: this one does */
     int jobs;               /* threads; 0: not said */
+    bool chosen;            /* the pending round, by the last step */
+    bool looked;            /* at what is left of a round */
     pl_arena *mem;
 } going;
 
@@ -244,19 +246,49 @@ static int ask(going *g, const st_campaign_state *s)
     return status;
 }
 
-/* One step: chooses a first round, trains and chooses, or asks. */
-static int step(going *g, const st_campaign_state *s)
+static int choose(going *g, const st_campaign_state *s)
 {
     pl_error err = { 0 };
-    int status = 0;
+    int status;
 
-    if (s->pending > 0)
-        return ask(g, s);
     if (s->can_learn)
         return learn(g, "acquire");
     status = run_until(g, "graph");
     if (status == 0 && st_campaign_first(&g->x, &err) != PL_OK)
         return pl_cmd_fail(&err);
+    return status;
+}
+
+/* Before the rest of a round is asked for: the library and the condition may be others by now. */
+static int look_at_rest(going *g, const st_campaign_state *s)
+{
+    pl_error err = { 0 };
+    int64_t n = 0;
+    const int status = run_until(g, "graph");
+
+    if (status != 0)
+        return status;
+    if (st_campaign_take_back(&n, &g->x, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    if (n > 0)
+        pl_cmd_say("round %lld: %lld of the molecules that were left to ask %s taken back: not in the library any more, or "
+                   "acquire.where does not hold",
+                   (long long)s->ended + 1, (long long)n, pl_plural(n, "is", "are"));
+    return 0;
+}
+
+/* One step: trains and chooses, or asks. A choice that an earlier command left is made again by today's settings, labels and library,
+ * which costs nothing where these are the same. Only a round of which a part was asked for stays. */
+static int step(going *g, const st_campaign_state *s)
+{
+    const bool asks = s->pending > 0 && (s->begun || g->chosen), looks = asks && s->begun && !g->looked;
+    int status;
+
+    g->chosen = !asks;
+    if (!looks)
+        return asks ? ask(g, s) : choose(g, s);
+    status = look_at_rest(g, s);
+    g->looked = true;
     return status;
 }
 
