@@ -289,7 +289,8 @@ static pl_code table_open(table *t, pl_store *s, int64_t n, pl_error *err)
     return PL_OK;
 }
 
-pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
+/* The rows of the chosen molecules, and behind them those of the molecules whose values are stored. */
+static pl_code table_read(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
 {
     table t = { .x = x, .row = row, .column = x->c->answers.column != NULL ? x->c->answers.column : x->label };
     pl_code code = table_open(&t, s, n, err);
@@ -301,9 +302,29 @@ pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *r
     ch_reader_close(t.reader);
     st_whose_close(t.whose);
     free(t.names.all);
-    for (int64_t i = 0; i < n && code == PL_OK; i++)
+    return code;
+}
+
+pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
+{
+    st_outcome_row *before = NULL, *all = NULL;
+    int64_t n_before = 0;
+    pl_code code = st_before_read(&before, &n_before, x, s, NULL, err);
+
+    if (code == PL_OK && (all = PL_NEW(x->mem, st_outcome_row, n + n_before + 1)) == NULL)
+        code = pl_fail(err, PL_ENOMEM, "answers");
+    if (code != PL_OK)
+        return code;
+    for (int64_t i = 0; i < n + n_before; i++)
+        all[i] = i < n ? row[i] : before[i - n];
+    code = table_read(x, s, all, n + n_before, err);
+    if (code == PL_OK)
+        code = st_before_compare(x, all + n, n_before, err);
+    for (int64_t i = 0; i < n && code == PL_OK; i++) {
+        row[i] = all[i];
         if (row[i].n == 0 && row[i].why == NULL)
             row[i].why = "not in the table of answers";
+    }
     return code;
 }
 
@@ -398,16 +419,15 @@ static pl_code result_read(const st_campaign *x, pl_store *from, int64_t propert
     return code == PL_OK ? row_check(o, err) : code;
 }
 
-pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err)
+pl_code st_answers_of_results(const st_campaign *x, const char *results, st_outcome_row *row, int64_t n, pl_error *err)
 {
     static const char sql[] =
         "SELECT (SELECT s.mean FROM score s WHERE s.mol_id=r.mol_id AND s.property_id=?2), (SELECT f.code||': '||f.message FROM failure f "
         "WHERE f.record_id=r.record_id OR f.mol_id=r.mol_id ORDER BY failure_id LIMIT 1) FROM record r WHERE r.title=?1 ORDER BY record_id LIMIT 1";
-    const char *path = pl_sprintf(x->mem, "%s/results.db", folder);
     pl_store *from = NULL;
     sqlite3_stmt *get = NULL;
     int64_t property = 0;
-    pl_code code = path != NULL ? pl_store_open_read(&from, path, x->schema, err) : pl_fail(err, PL_ENOMEM, "a path");
+    pl_code code = pl_store_open_read(&from, results, x->schema, err);
 
     if (code == PL_OK)
         code = property_of(&property, x, from, err);
@@ -462,6 +482,15 @@ static pl_code rows_store(const st_campaign *x, pl_store *s, const answering *a,
     return code;
 }
 
+static pl_code answers_get(const st_campaign *x, pl_store *s, const answering *a, st_outcome_row *row, int64_t n, pl_error *err)
+{
+    const char *results = a->folder != NULL ? pl_sprintf(x->mem, "%s/results.db", a->folder) : NULL;
+
+    if (a->folder == NULL)
+        return st_answers_of_table(x, s, row, n, err);
+    return results != NULL ? st_answers_of_results(x, results, row, n, err) : pl_fail(err, PL_ENOMEM, "a path");
+}
+
 static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_error *err)
 {
     const answering *a = ctx;
@@ -470,7 +499,7 @@ static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_erro
     pl_code code = st_campaign_chosen(&row, &n, s, a->round, a->n, x->mem, err);
 
     if (code == PL_OK)
-        code = a->folder != NULL ? st_answers_of_results(x, a->folder, row, n, err) : st_answers_of_table(x, s, row, n, err);
+        code = answers_get(x, s, a, row, n, err);
     if (code != PL_OK)
         return code;
     for (int64_t i = 0; i < n; i++)

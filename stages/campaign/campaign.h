@@ -58,6 +58,10 @@ int64_t st_campaign_asked(const st_campaign *x, const st_campaign_state *s);
 /* Writes them to batch.smi in WORKDIR/rounds/NNNN, or NNNN-P for the rest of a round from place P on, their InChIKeys as titles.
  * *folder in mem. */
 pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t round, int64_t n, pl_error *err);
+/* The command line by which the workflow of answers runs on them. false: no memory. */
+bool st_campaign_words(char *word[3], const st_campaign *x, const char *folder);
+/* EINPUT: that workflow, its programs or its values are not those of earlier rounds, as far as their folders are there. */
+pl_code st_campaign_same(const st_campaign *x, const pl_stage *const *known, const char *folder, pl_error *err);
 /* Takes the answers of the first n that the pending round has left, from the table or from the results in the folder. */
 pl_code st_campaign_answer(const st_campaign *x, int64_t round, int64_t n, const char *folder, pl_error *err);
 
@@ -84,12 +88,20 @@ typedef struct st_outcome_row {
     double sum;    /* of n values */
     int64_t n;
     const char *why; /* no value: the reason; NULL: not seen */
+    /* Of a molecule of an earlier round: what is stored of it. */
+    double stored;
+    const char *stored_by;
 } st_outcome_row;
 
 /* The first n of the round that have no outcome yet, in their order. */
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem,
                            pl_error *err);
 pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err);
-pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err);
+pl_code st_answers_of_results(const st_campaign *x, const char *results, st_outcome_row *row, int64_t n, pl_error *err);
+
+/* Values that are stored, of molecules that are not asked for now; from `source` (NULL: any). */
+pl_code st_before_read(st_outcome_row **out, int64_t *n, const st_campaign *x, pl_store *s, const char *source, pl_error *err);
+/* EINPUT: the values of today are others than those that are stored. */
+pl_code st_before_compare(const st_campaign *x, const st_outcome_row *row, int64_t n, pl_error *err);
 
 #endif

@@ -127,11 +127,10 @@ static int run_until(const going *g, const char *stage)
 /* The workflow of answers, over the molecules of the round. */
 static int run_answers(const going *g, const char *folder)
 {
-    char *word[] = { pl_strdup(g->mem, g->x.c->answers.workflow), pl_sprintf(g->mem, "workdir=%s", folder),
-                     pl_sprintf(g->mem, "inputs=[{path: \"%s/batch.smi\", format: smi}]", folder) };
+    char *word[3];
     pl_args run = { .cmd = &st_cmd_run, .n = 3, .arg = word, .argc = g->args->argc, .argv = g->args->argv };
 
-    if (word[0] == NULL || word[1] == NULL || word[2] == NULL)
+    if (!st_campaign_words(word, &g->x, folder))
         return pl_cmd_no_memory();
     same_options(g, &run);
     return st_run_command(g->app, &run, "campaign", NULL);
@@ -233,7 +232,8 @@ static int ask(going *g, const st_campaign_state *s)
     int status = 0;
 
     if (g->x.c->answers.workflow != NULL) {
-        if (st_campaign_batch(&folder, &g->x, round, n, &err) != PL_OK)
+        if (st_campaign_batch(&folder, &g->x, round, n, &err) != PL_OK ||
+            st_campaign_same(&g->x, g->app->stages, folder, &err) != PL_OK)
             return pl_cmd_fail(&err);
         status = run_answers(g, folder);
         if (status == pl_code_exit(PL_ELIMIT)) /* molecules that failed have no value, and cost no more than that */

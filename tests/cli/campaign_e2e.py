@@ -431,114 +431,6 @@ def a_stage_of_a_run_chooses_and_labels_end_its_round():
         assert p.one("SELECT count(*) FROM acquired a JOIN molecule m USING(inchikey) JOIN score USING(mol_id) WHERE round=1 AND (mw<=150 OR domain<>'inside')") == 0
 
 
-# Alcohols of 1 to 25 carbons, whose values are a parabola: rounds of 10, then of 5.
-ALCOHOLS = """  read: {}
-  prepare: {conformers: {source: none}, labels: [none]}
-  graph: {edges: topology}
-  split: {fractions: {train: 1, valid: 0, test: 0}}
-  train: {family: [gp], targets: [{name: act, better: low}]}
-  score: {}
-  acquire: {strategy: greedy, count: 5, answers: {table: ans.csv}, campaign: {rounds: %s, first_count: 10}}
-"""
-
-
-def alcohols(p, rounds="2", change=("", "")):
-    p.put("lib.smi", "".join("%sO a%d\n" % ("C" * k, k) for k in range(1, 26)))
-    p.put("ans.csv", "smiles,id,act\n" + "".join("%sO,a%d,%d\n" % ("C" * k, k, (k - 12) ** 2) for k in range(1, 26)))
-    p.workflow([p.path("lib.smi")], (ALCOHOLS % rounds).replace(*change), name="c.yaml")
-
-
-def rounds_of(p, **more):
-    """For each round the titles that were chosen, and whether they were asked for."""
-    out = {}
-    for k, title, outcome in p.rows("SELECT round, titles, outcome FROM v_acquired ORDER BY round, place", **more):
-        out.setdefault(k, []).append((title, outcome is not None))
-    return [out[k] for k in sorted(out)]
-
-
-def go_on(p, *words):
-    return p.run("campaign", "c.yaml", "-q", *["stages.acquire." + w for w in words])
-
-
-def labels_between_rounds_leave_the_rest_of_the_round():
-    with Project() as p:
-        alcohols(p)
-        for case in ("another", "chosen"):
-            shutil.rmtree(p.path("run"), ignore_errors=True)
-            go_on(p)
-            before = rounds_of(p)
-            pending = [t for t, asked in before[2]]
-            assert len(pending) == 5 and not any(asked for _, asked in before[2])
-            tried = {t for k in (0, 1) for t, _ in before[k]}
-            one = pending[2] if case == "chosen" else next("a%d" % k for k in range(1, 26) if "a%d" % k not in tried and "a%d" % k not in pending)
-            p.put("one.csv", "id,act\n%s,%d\n" % (one, (int(one[1:]) - 12) ** 2))
-            p.run("label", "run", "one.csv", "--property", "act")
-            plan = p.run("campaign", "c.yaml", "--plan", "stages.acquire.campaign.rounds=3")[1]
-            assert "so far: 2 rounds" in plan and "over:" not in plan, plan
-            assert "3 rounds are done" in go_on(p, "campaign.rounds=3")[1]
-            after = rounds_of(p)
-            assert after[:2] == before[:2] and after[2] == [(t, True) for t in pending], (case, after)
-            assert p.one("SELECT count(*) FROM measured") == 20 + (case == "another") and p.one("SELECT round FROM measured WHERE source LIKE 'one.csv%'") == 2
-            # the round after it has none of them
-            go_on(p, "campaign.rounds=4")
-            assert len(rounds_of(p)[3]) == 5 - (case == "another") and not set(rounds_of(p)[3]) & set(after[2])
-
-
-def a_raised_limit_of_calls_asks_for_the_rest_of_the_round():
-    """A budget that ends within a round, then a larger one: as with the larger one from the start."""
-    with Project() as p:
-        alcohols(p, "0, calls: 25")
-        p.run("campaign", "c.yaml", "-q", "workdir=whole")
-        for calls in (13, 14, 19, 22, 25):
-            assert "%d molecules were tried" % calls in go_on(p, "campaign.calls=%d" % calls)[1]
-            assert p.one("SELECT count(*) FROM acquired WHERE outcome IS NOT NULL") == calls
-        assert rounds_of(p) == rounds_of(p, workdir="whole") and digest(p) == digest(p, "whole")
-        assert {t for r in rounds_of(p) for t, asked in r if asked} == {"a%d" % k for k in range(1, 26)}
-        # a program is asked for the rest alone, and what it said of the beginning stays
-        p.put("oracle.yaml", LETTERS.replace("property: letters, better: high", "property: letters, better: low"))
-        p.put("count.sh", COUNT_LETTERS)
-        words = ["workdir=prog", "stages.acquire.answers={workflow: oracle.yaml}"]
-        for calls in (13, 15):
-            p.run("campaign", "c.yaml", "-q", *words, "stages.acquire.campaign.calls=%d" % calls)
-        n = {d: p.one("SELECT count(*) FROM score", workdir="prog/rounds/" + d) for d in sorted(os.listdir(p.path("prog/rounds")))}
-        assert n == {"0000": 10, "0001": 3, "0001-4": 2}, n
-
-
-def a_choice_is_made_by_todays_settings():
-    """What a finished or killed campaign chose for later is chosen again; of a round that was begun, `where` takes molecules back."""
-    with Project() as p:
-        alcohols(p)
-
-        def atoms(k, workdir="run"):
-            return [n for n, in p.rows("SELECT n_heavy FROM acquired JOIN molecule USING(inchikey) WHERE round=%d ORDER BY place" % k, workdir=workdir)]
-        go_on(p)
-        assert min(atoms(2)) < 16
-        shutil.copytree(p.path("run"), p.path("other"))
-        go_on(p, "campaign.rounds=3", "where=n_heavy > 15")
-        assert len(atoms(2)) == p.one("SELECT count(*) FROM acquired WHERE round=2 AND outcome='measured'") > 1 and min(atoms(2)) > 15, atoms(2)
-        for words in (["strategy=uncertainty"], ["strategy=ucb", "beta=9", "count=3"]):
-            shutil.rmtree(p.path("run"))
-            shutil.copytree(p.path("other"), p.path("run"))
-            p.run("run", "c.yaml", "-q", "workdir=other", *["stages.acquire." + w for w in words])
-            go_on(p, "campaign.rounds=3", *words)
-            assert [t for t, _ in rounds_of(p)[2]] == [t for t, _ in rounds_of(p, workdir="other")[2]], words
-        # a first round that was chosen, and not asked for
-        shutil.rmtree(p.path("run"))
-        assert killed(p, "run", "campaign.answers.before_commit:1")
-        assert min(atoms(0)) < 8
-        go_on(p, "campaign.rounds=1", "where=n_heavy > 7")
-        assert len(atoms(0)) == 10 and min(atoms(0)) > 7, atoms(0)
-        # the rest of a round
-        alcohols(p, "0, calls: 13")
-        shutil.rmtree(p.path("run"))
-        go_on(p)
-        rest = atoms(1)[3:]
-        assert len(rest) == 2 and rest[0] != rest[1], rest
-        said = go_on(p, "campaign.calls=15", "where=n_heavy > %d" % min(rest))[2]
-        assert "round 1: 1 of the molecules that were left to ask is taken back: " in said, said
-        assert atoms(1)[3:] == [max(rest)] and p.one("SELECT count(*) FROM measured") == 15 and min(atoms(2)) > min(rest)
-
-
 if __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "loop":  # python3 tests/cli/campaign_e2e.py loop 200
     began = time.time()
     a_kill_at_any_point_changes_nothing(kills=int(sys.argv[2]))
@@ -547,7 +439,7 @@ elif __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "program":
     began = time.time()
     a_kill_of_a_campaign_with_a_program_changes_nothing(int(sys.argv[2]))
     print("%s kills at any time, %d at named points: the same results; %.0f s" % (sys.argv[2], len(PROGRAM_POINTS), time.time() - began))
-else:
+elif __name__ == "__main__":
     sieve.main([each_round_is_what_the_model_before_it_said, a_campaign_ends_as_it_is_told, a_campaign_stops_after_its_time_and_goes_on, a_kill_at_any_point_changes_nothing, a_kill_of_a_campaign_with_a_program_changes_nothing,
                 a_program_of_the_user_gives_the_answers, mistakes_are_told_before_any_work, all_names_of_an_answer_mean_one_molecule, a_stage_of_a_run_chooses_and_labels_end_its_round,
-                parts_scored_by_other_jobs_change_nothing, labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings])
+                parts_scored_by_other_jobs_change_nothing])

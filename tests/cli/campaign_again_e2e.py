@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`molsieve campaign` that goes on under other conditions: other limits, settings, labels and answers than those of its earlier rounds."""
+import os
+import re
+import shutil
+import sqlite3
+
+import sieve
+from sieve import Project
+from campaign_e2e import COUNT, COUNT_LETTERS, LETTERS, ORACLE, digest, killed
+
+# Alcohols of 1 to 25 carbons, whose values are a parabola: rounds of 10, then of 5.
+ALCOHOLS = """  read: {}
+  prepare: {conformers: {source: none}, labels: [none]}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {family: [gp], targets: [{name: act, better: low}]}
+  score: {}
+  acquire: {strategy: greedy, count: 5, answers: {table: ans.csv}, campaign: {rounds: %s, first_count: 10}}
+"""
+
+
+def alcohols(p, rounds="2", change=("", "")):
+    p.put("lib.smi", "".join("%sO a%d\n" % ("C" * k, k) for k in range(1, 26)))
+    p.put("ans.csv", "smiles,id,act\n" + "".join("%sO,a%d,%d\n" % ("C" * k, k, (k - 12) ** 2) for k in range(1, 26)))
+    p.workflow([p.path("lib.smi")], (ALCOHOLS % rounds).replace(*change), name="c.yaml")
+
+
+def rounds_of(p, **more):
+    """For each round the titles that were chosen, and whether they were asked for."""
+    out = {}
+    for k, title, outcome in p.rows("SELECT round, titles, outcome FROM v_acquired ORDER BY round, place", **more):
+        out.setdefault(k, []).append((title, outcome is not None))
+    return [out[k] for k in sorted(out)]
+
+
+def go_on(p, *words):
+    return p.run("campaign", "c.yaml", "-q", *["stages.acquire." + w for w in words])
+
+
+def labels_between_rounds_leave_the_rest_of_the_round():
+    with Project() as p:
+        alcohols(p)
+        for case in ("another", "chosen"):
+            shutil.rmtree(p.path("run"), ignore_errors=True)
+            go_on(p)
+            before = rounds_of(p)
+            pending = [t for t, asked in before[2]]
+            assert len(pending) == 5 and not any(asked for _, asked in before[2])
+            tried = {t for k in (0, 1) for t, _ in before[k]}
+            one = pending[2] if case == "chosen" else next("a%d" % k for k in range(1, 26) if "a%d" % k not in tried and "a%d" % k not in pending)
+            p.put("one.csv", "id,act\n%s,%d\n" % (one, (int(one[1:]) - 12) ** 2))
+            p.run("label", "run", "one.csv", "--property", "act")
+            plan = p.run("campaign", "c.yaml", "--plan", "stages.acquire.campaign.rounds=3")[1]
+            assert "so far: 2 rounds" in plan and "over:" not in plan, plan
+            assert "3 rounds are done" in go_on(p, "campaign.rounds=3")[1]
+            after = rounds_of(p)
+            assert after[:2] == before[:2] and after[2] == [(t, True) for t in pending], (case, after)
+            assert p.one("SELECT count(*) FROM measured") == 20 + (case == "another") and p.one("SELECT round FROM measured WHERE source LIKE 'one.csv%'") == 2
+            # the round after it has none of them
+            go_on(p, "campaign.rounds=4")
+            assert len(rounds_of(p)[3]) == 5 - (case == "another") and not set(rounds_of(p)[3]) & set(after[2])
+
+
+def a_raised_limit_of_calls_asks_for_the_rest_of_the_round():
+    """A budget that ends within a round, then a larger one: as with the larger one from the start."""
+    with Project() as p:
+        alcohols(p, "0, calls: 25")
+        p.run("campaign", "c.yaml", "-q", "workdir=whole")
+        for calls in (13, 14, 19, 22, 25):
+            assert "%d molecules were tried" % calls in go_on(p, "campaign.calls=%d" % calls)[1]
+            assert p.one("SELECT count(*) FROM acquired WHERE outcome IS NOT NULL") == calls
+        assert rounds_of(p) == rounds_of(p, workdir="whole") and digest(p) == digest(p, "whole")
+        assert {t for r in rounds_of(p) for t, asked in r if asked} == {"a%d" % k for k in range(1, 26)}
+        # a program is asked for the rest alone, and what it said of the beginning stays
+        p.put("oracle.yaml", LETTERS.replace("property: letters, better: high", "property: letters, better: low"))
+        p.put("count.sh", COUNT_LETTERS)
+        words = ["workdir=prog", "stages.acquire.answers={workflow: oracle.yaml}"]
+        for calls in (13, 15):
+            p.run("campaign", "c.yaml", "-q", *words, "stages.acquire.campaign.calls=%d" % calls)
+        n = {d: p.one("SELECT count(*) FROM score", workdir="prog/rounds/" + d) for d in sorted(os.listdir(p.path("prog/rounds")))}
+        assert n == {"0000": 10, "0001": 3, "0001-4": 2}, n
+
+
+def a_choice_is_made_by_todays_settings():
+    """What a finished or killed campaign chose for later is chosen again; of a round that was begun, `where` takes molecules back."""
+    with Project() as p:
+        alcohols(p)
+
+        def atoms(k, workdir="run"):
+            return [n for n, in p.rows("SELECT n_heavy FROM acquired JOIN molecule USING(inchikey) WHERE round=%d ORDER BY place" % k, workdir=workdir)]
+        go_on(p)
+        assert min(atoms(2)) < 16
+        shutil.copytree(p.path("run"), p.path("other"))
+        go_on(p, "campaign.rounds=3", "where=n_heavy > 15")
+        assert len(atoms(2)) == p.one("SELECT count(*) FROM acquired WHERE round=2 AND outcome='measured'") > 1 and min(atoms(2)) > 15, atoms(2)
+        for words in (["strategy=uncertainty"], ["strategy=ucb", "beta=9", "count=3"]):
+            shutil.rmtree(p.path("run"))
+            shutil.copytree(p.path("other"), p.path("run"))
+            p.run("run", "c.yaml", "-q", "workdir=other", *["stages.acquire." + w for w in words])
+            go_on(p, "campaign.rounds=3", *words)
+            assert [t for t, _ in rounds_of(p)[2]] == [t for t, _ in rounds_of(p, workdir="other")[2]], words
+        # a first round that was chosen, and not asked for
+        shutil.rmtree(p.path("run"))
+        assert killed(p, "run", "campaign.answers.before_commit:1")
+        assert min(atoms(0)) < 8
+        go_on(p, "campaign.rounds=1", "where=n_heavy > 7")
+        assert len(atoms(0)) == 10 and min(atoms(0)) > 7, atoms(0)
+        # the rest of a round
+        alcohols(p, "0, calls: 13")
+        shutil.rmtree(p.path("run"))
+        go_on(p)
+        rest = atoms(1)[3:]
+        assert len(rest) == 2 and rest[0] != rest[1], rest
+        said = go_on(p, "campaign.calls=15", "where=n_heavy > %d" % min(rest))[2]
+        assert "round 1: 1 of the molecules that were left to ask is taken back: " in said, said
+        assert atoms(1)[3:] == [max(rest)] and p.one("SELECT count(*) FROM measured") == 15 and min(atoms(2)) > min(rest)
+
+
+def a_table_that_contradicts_earlier_rounds_is_refused():
+    with Project() as p:
+        alcohols(p)
+        go_on(p)
+        before = digest(p)
+        head, *rows = open(p.path("ans.csv")).read().splitlines()
+
+        def answers(values, name="ans.csv"):
+            p.put(name, "\n".join([head] + [r[:r.rindex(",") + 1] + v for r, v in zip(rows, values)]) + "\n")
+        value = [r[r.rindex(",") + 1:] for r in rows]
+        tried = [t for k in (0, 1) for t, _ in rounds_of(p)[k]]
+        for name in ("ans.csv", "other.csv"):
+            answers(["%d" % (100 * int(v)) for v in value], name)
+            said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", "stages.acquire.answers.table=" + name, expect=1)[2]
+            n = sum(value[int(t[1:]) - 1] != "0" for t in tried)
+            assert re.search(r"%s:\d+: act of \S+-N is \d+00, and \d+ was stored from \S*ans\.csv:\d+; so do %d of 15 values differ; " % (name, n), said), said
+        assert p.one("SELECT count(*) FROM measured") == 15 and [t for t, asked in rounds_of(p)[2] if asked] == []
+        one = list(value)
+        one[int(tried[3][1:]) - 1] = "7.25"
+        answers(one)
+        said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", expect=1)[2]
+        assert "is 7.25, and" in said and "1 of 15 values" in said, said
+        # a wrong value that was stored is put right
+        p.put("right.csv", "id,act\n%s,7.25\n" % tried[3])
+        shutil.copytree(p.path("run"), p.path("kept"))
+        p.run("label", "run", "right.csv", "--property", "act", "--replace")
+        go_on(p, "campaign.rounds=3")
+        # rows in another order, more of them, fewer of those that were asked for, numbers that are written otherwise: the same values
+        answers(["%s.0" % v for v in value])
+        lines = open(p.path("ans.csv")).read().splitlines()
+        p.put("ans.csv", "\n".join([head] + [r for r in lines[:0:-1] if ",%s," % tried[0] not in r] + ["CCC=O,x1,4"]) + "\n")
+        p.run("campaign", "c.yaml", "-q", "workdir=kept", "stages.acquire.campaign.rounds=3")
+        assert all(asked for _, asked in rounds_of(p, workdir="kept")[2]) and before != digest(p, "kept")
+
+
+def a_workflow_of_answers_that_changed_is_refused():
+    with Project() as p:
+        alcohols(p, change=("{table: ans.csv}", "{workflow: oracle.yaml}"))
+        p.put("oracle.yaml", ORACLE)
+        p.put("count.py", COUNT)
+        go_on(p)
+        shutil.copytree(p.path("run"), p.path("kept"))
+        files = {"oracle.yaml": ORACLE, "count.py": COUNT}
+
+        def refused(name, old, new, why):
+            assert old in files[name]
+            p.put(name, files[name].replace(old, new))
+            said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", expect=1)[2]
+            p.put(name, files[name])
+            assert "oracle.yaml changed since earlier rounds (%s" % why in said and "remove " in said, said
+            assert not os.path.exists(p.path("run/rounds/0002/results.db")) and p.one("SELECT count(*) FROM measured") == 15
+        refused("count.py", '.count("C")))', '.count("C") * 100))', "external: files.count.py: ")
+        refused("oracle.yaml", "command: [python3, count.py,", "command: [python3, -B, count.py,", "external: command: ")
+        refused("oracle.yaml", "prepare: {conformers: {source: none}}", "prepare: {conformers: {source: none}, neutralise: true}", "prepare: neutralise: ")
+        # how it works may change, and the folders may have been moved
+        p.put("oracle.yaml", ORACLE.replace("output: csv", "timeout: 50s, output: csv"))
+        p.run("campaign", "c.yaml", "-q", "workdir=kept", "stages.acquire.campaign.rounds=3")
+        assert p.one("SELECT count(*) FROM measured", workdir="kept") == 20
+        p.put("count.py", COUNT.replace('.count("C")))', '.count("C") + 100))'))
+        shutil.rmtree(p.path("kept/rounds"))
+        p.run("campaign", "c.yaml", "-q", "workdir=kept", "stages.acquire.campaign.rounds=4")
+        assert p.one("SELECT count(*) FROM measured WHERE value>100", workdir="kept") == 5
+
+
+def another_property_of_the_workflow_of_answers_is_refused():
+    with Project() as p:
+        alcohols(p, change=("{table: ans.csv}", "{workflow: oracle.yaml, property: carbons}"))
+        p.run("fit", "ans.csv", "--target", "act", "--family", "gp", "-o", "m", "-q")
+        p.put("count.py", COUNT)
+        p.put("oracle.yaml", ORACLE.replace("stages:", "models: {m: {path: m.safetensors}}\nstages:").replace("limits:", "  graph: {edges: topology}\n  score: {}\nlimits:"))
+        go_on(p)
+        said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", "stages.acquire.answers.property=act", expect=1)[2]
+        assert re.search(r"rounds/0001/results\.db: act of \S+ is \S+, and \d+ was stored from \S+/0001/results\.db; so do 5 of 5 values differ", said), said
+        go_on(p, "campaign.rounds=3")
+        assert p.one("SELECT count(*) FROM measured") == 20
+
+
+if __name__ == "__main__":
+    sieve.main([labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings,
+                a_table_that_contradicts_earlier_rounds_is_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused])
