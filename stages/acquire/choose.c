@@ -13,6 +13,9 @@
 /* Half-width of the 90 % interval of a normal distribution, in standard deviations. */
 #define HALF_90 "1.6448536269514722"
 
+/* SQL: what a molecule m is known by. */
+#define KEY "coalesce(nullif(m.inchikey,''),m.smiles)"
+
 /* One that is chosen. */
 typedef struct pick {
     ch_fingerprint print;
@@ -27,7 +30,7 @@ typedef struct choosing {
     int64_t property_id;
     const char *from; /* SQL: the candidates and their scores */
     pick *pick;       /* [out->n_chosen] */
-    sqlite3_stmt *put, *get;
+    sqlite3_stmt *put, *get, *mark;
 } choosing;
 
 /* ---- the property ---- */
@@ -240,12 +243,14 @@ static pl_code find_labels(const choosing *x, pl_error *err)
     return pl_db_execf(x->db, err, sql, x->out->property, x->out->unit, low, high);
 }
 
-/* A condition on the score s of the molecule m: it was measured, or a model learned it. */
+/* A condition on the score s of the molecule m: it was measured, perhaps in another drawing, or a model learned it. */
 static const char *measured_sql(const choosing *x)
 {
     return pl_sprintf(
         x->mem,
         "EXISTS(SELECT 1 FROM temp.labels q JOIN label l ON l.property_id=q.property_id AND l.mol_id=s.mol_id) OR "
+        "(m.inchikey<>'' AND EXISTS(SELECT 1 FROM molecule o CROSS JOIN temp.labels q CROSS JOIN label l ON l.property_id=q.property_id AND "
+        "l.mol_id=o.mol_id WHERE o.inchikey=m.inchikey AND o.mol_id<>m.mol_id)) OR "
         "EXISTS(SELECT 1 FROM prediction r WHERE r.property_id=%lld AND r.model_id IN (SELECT model_id FROM model) AND "
         "r.mol_id=s.mol_id AND r.nearest=m.inchikey)",
         (long long)x->property_id);
@@ -282,7 +287,7 @@ static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
     pl_text_add(sql, "CASE ");
     if (!x->c->measured)
         pl_text_addf(sql, "WHEN %s THEN 1 ", measured);
-    pl_text_add(sql, "WHEN m.inchikey IN (SELECT inchikey FROM temp.listed) THEN 2 ");
+    pl_text_add(sql, "WHEN " KEY " IN (SELECT inchikey FROM temp.listed) THEN 2 ");
     if (x->c->inside)
         pl_text_add(sql, "WHEN s.domain IS NOT 'inside' THEN 3 ");
     if (st_strategy_is_uncertain(x->c->a.by))
@@ -366,11 +371,23 @@ static pl_code read_pick(choosing *x, pick *p, int64_t mol_id, pl_error *err)
     return code;
 }
 
+/* Marks the molecule by its InChIKey, or SMILES; *twice: it was. With prepare: {dedupe: {by: none}} it may be there in several drawings. */
+static pl_code mark(bool *twice, choosing *x, const char *key, pl_error *err)
+{
+    pl_code code;
+
+    (void)sqlite3_bind_text(x->mark, 1, key, -1, SQLITE_TRANSIENT);
+    code = pl_db_run(x->mark, err);
+    *twice = code == PL_OK && sqlite3_changes(x->db) == 0;
+    return code;
+}
+
 /* Takes a candidate, unless those that are chosen stand against it. */
-static pl_code consider(choosing *x, int64_t mol_id, double acquisition, pl_error *err)
+static pl_code consider(choosing *x, int64_t mol_id, double acquisition, const char *key, pl_error *err)
 {
     pick *p = &x->pick[x->out->n_chosen];
     const bool diverse = x->c->max_similarity < 1 || x->c->per_scaffold > 0;
+    bool twice = false;
     pl_code code = diverse ? read_pick(x, p, mol_id, err) : PL_OK;
 
     if (code != PL_OK)
@@ -383,11 +400,15 @@ static pl_code consider(choosing *x, int64_t mol_id, double acquisition, pl_erro
         x->out->n_scaffold++;
         return PL_OK;
     }
+    code = mark(&twice, x, key, err);
+    x->out->n_twice += twice;
+    if (code != PL_OK || twice)
+        return code;
     x->out->n_chosen++;
     return put(x, mol_id, acquisition, err);
 }
 
-/* mol_id and acquisition of the candidates, the best first; of equal ones the first InChIKey. */
+/* mol_id, acquisition and key of the candidates, the best first; of equal ones the first InChIKey. */
 static const char *ordered_sql(const choosing *x, const char *reason)
 {
     const char *sigma = st_strategy_is_uncertain(x->c->a.by) ? sigma_sql(x, x->c->sigma) : "0";
@@ -395,7 +416,8 @@ static const char *ordered_sql(const choosing *x, const char *reason)
     if (sigma == NULL)
         return NULL;
     return pl_sprintf(x->mem,
-                      "SELECT m.mol_id, acquisition(s.mean, %s, m.inchikey) AS a FROM %s s JOIN molecule m ON m.mol_id=s.mol_id "
+                      "SELECT m.mol_id, acquisition(s.mean, %s, m.inchikey) AS a, " KEY
+                      " FROM %s s JOIN molecule m ON m.mol_id=s.mol_id "
                       "WHERE s.property_id=%lld AND (%s)=0 ORDER BY a DESC, m.inchikey, m.mol_id",
                       sigma, x->from, (long long)x->property_id, reason);
 }
@@ -410,7 +432,8 @@ static pl_code choose_in_order(choosing *x, const char *reason, pl_error *err)
         if (*pl_stop_flag())
             code = pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason());
         else
-            code = consider(x, sqlite3_column_int64(st, 0), sqlite3_column_double(st, 1), err);
+            code = consider(x, sqlite3_column_int64(st, 0), sqlite3_column_double(st, 1), (const char *)sqlite3_column_text(st, 2),
+                            err);
     }
     (void)sqlite3_finalize(st);
     return code;
@@ -422,6 +445,7 @@ static pl_code make_tables(sqlite3 *db, pl_error *err)
 {
     return pl_db_exec(db,
                       "CREATE TEMP TABLE IF NOT EXISTS listed(inchikey TEXT PRIMARY KEY) WITHOUT ROWID;"
+                      "CREATE TEMP TABLE IF NOT EXISTS marked(key TEXT PRIMARY KEY) WITHOUT ROWID;"
                       "CREATE TEMP TABLE IF NOT EXISTS found(place INTEGER PRIMARY KEY, mol_id INTEGER, similarity REAL)",
                       err);
 }
@@ -440,7 +464,7 @@ static pl_code settle(choosing *x, pl_error *err)
     pl_code code = rc == SQLITE_OK ? make_tables(x->db, err) : pl_db_fail(x->db, err);
 
     if (code == PL_OK)
-        code = pl_db_exec(x->db, "DELETE FROM temp.found; DROP TABLE IF EXISTS temp.labels", err);
+        code = pl_db_exec(x->db, "DELETE FROM temp.found; DELETE FROM temp.marked; DROP TABLE IF EXISTS temp.labels", err);
     if (code == PL_OK && !x->c->blind)
         code = find_property(x, err);
     if (code == PL_OK)
@@ -453,6 +477,8 @@ static pl_code settle(choosing *x, pl_error *err)
         code = find_labels(x, err);
     if (code == PL_OK)
         code = pl_db_prepare(x->db, &x->put, "INSERT INTO temp.found VALUES(?,?,?)", err);
+    if (code == PL_OK)
+        code = pl_db_prepare(x->db, &x->mark, "INSERT OR IGNORE INTO temp.marked VALUES(?)", err);
     return code != PL_OK ? code : pl_db_prepare(x->db, &x->get, "SELECT bits, scaffold FROM fingerprint WHERE mol_id=?", err);
 }
 
@@ -481,6 +507,7 @@ pl_code st_choose(st_chosen *out, st_choice *c, pl_store *s, pl_arena *mem, pl_e
         code = choose_in_order(&x, pl_text_str(&reason), err);
     (void)sqlite3_finalize(x.put);
     (void)sqlite3_finalize(x.get);
+    (void)sqlite3_finalize(x.mark);
     pl_text_free(&reason);
     free(x.pick);
     return code;

@@ -31,8 +31,8 @@ typedef struct st_chosen {
     int64_t property_id;   /* 0: blind                                                                       */
     const char *deviation; /* SQL of the standard deviation of a score `s`, also where the strategy uses none */
     int64_t n_scored, n_measured, n_listed, n_outside, n_unsure,
-        n_where;                             /* those after the first: left out, by the first reason that holds */
-    int64_t n_similar, n_scaffold, n_chosen; /* passed over while choosing              */
+        n_where;                                      /* those after the first: left out, by the first reason that holds */
+    int64_t n_twice, n_similar, n_scaffold, n_chosen; /* passed over while choosing; twice: their InChIKey is chosen already */
 } st_chosen;
 
 /* Adds InChIKeys to the table temp.listed; call it before st_choose, any number of times. */

@@ -24,12 +24,12 @@ enum { SHOWN = 60 };
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code code =
-        pl_db_prepare(s->db, &st,
-                      "SELECT a.inchikey, coalesce(nullif(r.raw_smiles,''),m.smiles), a.place FROM acquired a JOIN molecule m ON "
-                      "m.inchikey=a.inchikey OR (m.inchikey='' AND m.smiles=a.inchikey) LEFT JOIN record r ON r.record_id=m.mol_id "
-                      "WHERE a.round=? AND a.outcome IS NULL GROUP BY a.place ORDER BY a.place LIMIT ?",
-                      err);
+    pl_code code = pl_db_prepare(
+        s->db, &st,
+        "SELECT a.inchikey, coalesce(nullif(r.raw_smiles,''),m.smiles), a.place, min(m.mol_id) FROM acquired a JOIN molecule m ON "
+        "m.inchikey=a.inchikey OR (m.inchikey='' AND m.smiles=a.inchikey) LEFT JOIN record r ON r.record_id=m.mol_id "
+        "WHERE a.round=? AND a.outcome IS NULL GROUP BY a.place ORDER BY a.place LIMIT ?",
+        err);
 
     *n = 0;
     *out = PL_NEW(mem, st_outcome_row, most + 1);

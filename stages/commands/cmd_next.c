@@ -118,6 +118,7 @@ static void say(const st_ask *ask, const st_chosen *said)
                                      ? "no prediction interval, as outside of the domain; --by greedy takes them"
                                      : "no standard deviation");
     say_left_out(said->n_where, "--where");
+    say_left_out(said->n_twice, "another drawing of a molecule that was chosen");
     say_left_out(said->n_similar, "too similar to one that is better");
     say_left_out(said->n_scaffold, "enough better ones have their scaffold");
     if (said->n_chosen < a->choice.n)

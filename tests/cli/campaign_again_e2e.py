@@ -195,6 +195,19 @@ def another_property_of_the_workflow_of_answers_is_refused():
         assert p.one("SELECT count(*) FROM measured") == 20
 
 
+def several_drawings_of_a_molecule_are_asked_for_once():
+    with Project() as p:
+        alcohols(p, "3", change=("prepare: {", "prepare: {dedupe: {by: none}, "))
+        with open(p.path("lib.smi"), "a") as f:
+            f.write("".join("O%s b%d\n" % ("C" * k, k) for k in range(1, 26)))
+        go_on(p)
+        keys = [k for k, in p.rows("SELECT inchikey FROM acquired")]
+        assert p.one("SELECT count(*) FROM molecule") == 50 and len(keys) == len(set(keys)) == 25, keys
+        assert p.one("SELECT count(*) FROM measured") == 20 and p.one("SELECT count(*) FROM label") == 40
+        assert "no molecule is left to choose" in go_on(p, "campaign.rounds=6")[1] and p.one("SELECT count(*) FROM acquired") == 25
+
+
 if __name__ == "__main__":
     sieve.main([labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings,
-                a_table_that_contradicts_earlier_rounds_is_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused])
+                a_table_that_contradicts_earlier_rounds_is_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
+                several_drawings_of_a_molecule_are_asked_for_once])

@@ -162,6 +162,20 @@ def what_was_measured_in_any_form_is_no_candidate():
             assert "above %g (the best that was measured)" % (factor * best) in said, said
 
 
+def a_molecule_that_is_drawn_twice_is_chosen_once():
+    with Project() as p:
+        p.put("m.csv", "smiles,act\n" + "".join("%sO,%d\n" % ("C" * k, k) for k in range(3, 26)))
+        p.run("fit", "m.csv", "--target", "act", "--family", "gp", "-o", "m", "-q")
+        p.put("lib.csv", "smiles,id,act\nCCO,e1,\nOCC,e2,\nCC(C)O,i1,\nOC(C)C,i2,\nCO,m1,1\nOC,m2,\n")
+        stages = SCREEN.replace("neutralise: true", "dedupe: {by: none}, labels: [act]")
+        p.run("run", p.workflow(["{path: lib.csv, format: csv}"], stages, extra="models: {m: {path: m.safetensors}}\n"), "-q")
+        assert p.one("SELECT count(*) FROM score") == 6
+        for args in ([], ["--by", "random"], ["--per-scaffold", "5"], ["--max-similarity", "0.99"]):
+            rows, said = chosen(p, "-n", "6", *args)
+            assert len(rows) == 2 == len({r["inchikey"] for r in rows}), (args, rows)
+            assert "2 left out: measured, or" in said and ("2 left out: another drawing of a molecule that was chosen" in said or "0.99" in args), said
+
+
 def wrong_wishes_are_refused():
     with Project() as p:
         screen(p)
@@ -181,4 +195,4 @@ def wrong_wishes_are_refused():
 if __name__ == "__main__":
     sieve.main([each_strategy_takes_the_best_by_its_formula, the_choice_depends_on_the_seed_and_not_on_the_order,
                 a_diverse_choice_passes_over_what_is_similar, what_is_known_or_on_an_earlier_plate_is_left_out, what_was_measured_in_any_form_is_no_candidate,
-                wrong_wishes_are_refused])
+                a_molecule_that_is_drawn_twice_is_chosen_once, wrong_wishes_are_refused])

@@ -110,7 +110,7 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
 static void say(pl_env *env, const st_chosen *said, const st_choice *choice, int64_t round)
 {
     const char *less = said->n_chosen < choice->n ? ", and no more are left" : "";
-    const int64_t others = said->n_outside + said->n_unsure + said->n_where + said->n_similar + said->n_scaffold;
+    const int64_t others = said->n_outside + said->n_unsure + said->n_where + said->n_twice + said->n_similar + said->n_scaffold;
 
     pl_event_add(
         env, PL_INFO,
@@ -158,7 +158,8 @@ const pl_stage st_acquire = {
     .name = "acquire",
     .help = "choose which molecules to try next",
     .scope = PL_WHOLE,
-    .version = 3, /* 1 numbered the choice from 2; 2 took molecules without rings for one scaffold */
+    .version =
+        4, /* 1 numbered the choice from 2; 2 took molecules without rings for one scaffold; 3 chose one InChIKey several times */
     .fields = fields,
     .conf_size = sizeof(st_acquire_conf),
     .state_size = sizeof(acquire_state),
