@@ -368,17 +368,32 @@ pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t rou
     return *folder != NULL ? batch_write(*folder, row, n, x->mem, err) : pl_fail(err, PL_ENOMEM, "a path");
 }
 
+/* Whether the property that was scored can be what is learned. */
+static pl_code property_check(const st_campaign *x, const char *scored, const char *unit, const char *better, pl_error *err)
+{
+    const char *wanted = st_campaign_better(x->wf, x->label);
+
+    if (unit[0] != '\0' && x->unit[0] != '\0' && strcmp(unit, x->unit) != 0)
+        return pl_fail(err, PL_ECONFIG, "%s scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target",
+                       x->c->answers.workflow, scored, unit, x->label, x->unit);
+    if (x->c->goal == ST_GOAL_AUTO && strcmp(better, "none") != 0 && strcmp(wanted, "none") != 0 && strcmp(better, wanted) != 0)
+        return pl_fail(err, PL_ECONFIG,
+                       "%s says that %s values of %s are better, and the target %s that %s ones are; set better of the target, or "
+                       "acquire.goal",
+                       x->c->answers.workflow, better, scored, x->label, wanted);
+    return PL_OK;
+}
+
 /* Which property it scores: the one that is named, else the only one. */
 static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl_error *err)
 {
     const char *asked = x->c->answers.property;
     sqlite3_stmt *st = NULL;
     bool row;
-    pl_code code = pl_db_prepare(
-        from->db, &st,
-        "SELECT property_id, unit, name, count(*) OVER () FROM property p WHERE (?1 IS NULL OR name=?1) AND EXISTS(SELECT 1 FROM "
-        "score s WHERE s.property_id=p.property_id)",
-        err);
+    pl_code code = pl_db_prepare(from->db, &st,
+                                 "SELECT property_id, unit, name, count(*) OVER (), better FROM property p WHERE (?1 IS NULL OR "
+                                 "name=?1) AND EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)",
+                                 err);
 
     *id = 0;
     if (code == PL_OK)
@@ -387,12 +402,9 @@ static pl_code property_of(int64_t *id, const st_campaign *x, pl_store *from, pl
     if (row && sqlite3_column_int(st, 3) > 1)
         code = pl_fail(err, PL_ECONFIG, "%s scores several properties; name one with answers.property", x->c->answers.workflow);
     else if (row) {
-        const char *unit = (const char *)sqlite3_column_text(st, 1);
         *id = sqlite3_column_int64(st, 0);
-        if (unit[0] != '\0' && x->unit[0] != '\0' && strcmp(unit, x->unit) != 0)
-            code =
-                pl_fail(err, PL_ECONFIG, "%s scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target",
-                        x->c->answers.workflow, (const char *)sqlite3_column_text(st, 2), unit, x->label, x->unit);
+        code = property_check(x, (const char *)sqlite3_column_text(st, 2), (const char *)sqlite3_column_text(st, 1),
+                              (const char *)sqlite3_column_text(st, 4), err);
     }
     (void)sqlite3_finalize(st);
     return code;

@@ -15,8 +15,9 @@ typedef struct looking {
     const st_acquire_conf *c;
     const pl_workflow *answers;
     const pl_node *node; /* acquire: {answers: {workflow: ..}} */
-    const char *label, *unit;
-    pl_problems *problems;
+    const pl_workflow *wf;
+    const char *label, *unit; /* label NULL: nothing is learned */
+    pl_problems *problems, *advice;
     pl_arena *mem;
 } looking;
 
@@ -34,18 +35,42 @@ static bool stand_in(char *path)
     return good;
 }
 
-static void unit_look(const looking *x)
+/* The property that is meant, with its unit. A table without a unit is taken as one in that of the target, too; here somebody could say. */
+static void unit_look(const looking *x, const char *name, const char *unit)
 {
-    const char *name = NULL, *unit = NULL;
-
-    if (!st_external_property(x->answers, &name, &unit) ||
-        (x->c->answers.property != NULL && strcmp(name, x->c->answers.property) != 0))
-        return;
     if (unit[0] != '\0' && x->unit[0] != '\0' && strcmp(unit, x->unit) != 0)
         pl_problem_add(
             x->problems, x->node,
             "acquire: answers.workflow scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target", name,
             unit, x->label, x->unit);
+    if (unit[0] == '\0' && x->unit[0] != '\0' && x->c->answers.unit == NULL && x->advice != NULL)
+        pl_problem_add(
+            x->advice, x->node,
+            "acquire: answers.workflow does not say in which unit it scores %s: its values are learned as %s in %s; say it "
+            "there, or with answers.unit",
+            name, x->label, x->unit);
+}
+
+/* A goal that is written down for this campaign is meant. */
+static void better_look(const looking *x, const char *name)
+{
+    const char *own = st_external_better(x->answers, name), *wanted = st_campaign_better(x->wf, x->label);
+
+    if (x->c->goal == ST_GOAL_AUTO && own != NULL && strcmp(own, "none") != 0 && strcmp(wanted, "none") != 0 &&
+        strcmp(own, wanted) != 0)
+        pl_problem_add(
+            x->problems, x->node,
+            "acquire: answers.workflow says that %s values of %s are better, and the target %s that %s ones are; set better "
+            "in one of them, or acquire.goal",
+            own, name, x->label, wanted);
+}
+
+static void answer_look(const looking *x, const st_predicted *p)
+{
+    if (x->label == NULL)
+        return;
+    unit_look(x, p->name, p->unit);
+    better_look(x, p->name);
 }
 
 static void property_look(const looking *x)
@@ -59,8 +84,10 @@ static void property_look(const looking *x)
         bool twice = false;
         for (int i = 0; i < n_names; i++)
             twice = twice || strcmp(name[i], predicted[k].name) == 0;
-        if (asked != NULL && strcmp(predicted[k].name, asked) == 0)
+        if (asked != NULL && strcmp(predicted[k].name, asked) == 0) {
+            answer_look(x, &predicted[k]);
             return;
+        }
         if (!twice)
             name[n_names++] = predicted[k].name;
     }
@@ -70,13 +97,16 @@ static void property_look(const looking *x)
         pl_unknown_name(x->problems, x->node, "acquire: answers.property: not scored by answers.workflow", asked, name, n_names);
     else if (n_names > 1)
         pl_problem_add(x->problems, x->node, "acquire: answers.workflow scores several properties; name one with answers.property");
+    else if (n_names == 1)
+        answer_look(x, &predicted[0]);
 }
 
-void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *known, pl_problems *problems, pl_arena *mem)
+void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *known, pl_problems *problems, pl_problems *advice,
+                               pl_arena *mem)
 {
     const st_acquire_conf *c = st_acquire_conf_of(wf);
     const pl_step *step = pl_workflow_step(wf, "acquire");
-    looking x = { .c = c, .problems = problems, .mem = mem };
+    looking x = { .wf = wf, .c = c, .problems = problems, .advice = advice, .mem = mem };
     const char *tmp = st_tmp_dir();
     char *path, *inputs;
 
@@ -98,9 +128,7 @@ void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *kno
     x.unit = x.label != NULL ? st_acquire_unit(wf, c) : "";
     inputs = pl_sprintf(mem, "inputs=[{path: \"%s\", format: smi}]", path);
     x.answers = inputs != NULL ? pl_workflow_load(c->answers.workflow, &inputs, 1, known, problems, mem) : NULL;
-    if (x.answers != NULL) {
+    if (x.answers != NULL)
         property_look(&x);
-        unit_look(&x);
-    }
     (void)unlink(path);
 }

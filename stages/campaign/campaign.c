@@ -17,10 +17,10 @@
 
 enum { FEWEST = 10 }; /* labels of a training */
 
-static const char *end_word(const pl_step *train, const char *label)
+const char *st_campaign_better(const pl_workflow *wf, const char *label)
 {
     static const char *const ends[] = { "low", "high", "none" };
-    const st_train_conf *c = train->conf;
+    const st_train_conf *c = pl_workflow_step(wf, "train")->conf;
 
     for (int32_t k = 0; k < c->targets.n; k++)
         if (strcmp(st_target_label(&st_train_target(c)[k]), label) == 0)
@@ -36,7 +36,7 @@ void st_campaign_make(st_campaign *out, const pl_workflow *wf, const pl_schema *
     *out = (st_campaign){
         .wf = wf, .schema = schema, .c = c, .label = st_acquire_label(wf, c), .unit = st_acquire_unit(wf, c), .mem = mem
     };
-    out->low = c->goal == ST_GOAL_MINIMISE || (c->goal == ST_GOAL_AUTO && strcmp(end_word(train, out->label), "low") == 0);
+    out->low = c->goal == ST_GOAL_MINIMISE || (c->goal == ST_GOAL_AUTO && strcmp(st_campaign_better(wf, out->label), "low") == 0);
     out->is_class = st_train_classifies(train->conf);
 }
 

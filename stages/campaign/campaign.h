@@ -19,8 +19,13 @@ typedef struct st_campaign {
     pl_arena *mem;
 } st_campaign;
 
-/* Adds what is wrong with the workflow of answers, if there is one: its own problems, and that it scores something else. */
-void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *known, pl_problems *problems, pl_arena *mem);
+/* Adds what is wrong with the workflow of answers, if there is one: its own problems, and that it scores something else. advice (NULL:
+ * none) gets what may be meant. */
+void st_campaign_answers_check(const pl_workflow *wf, const pl_stage *const *known, pl_problems *problems, pl_problems *advice,
+                               pl_arena *mem);
+
+/* Which values of the label are better, as its target says: "low", "high" or "none". */
+const char *st_campaign_better(const pl_workflow *wf, const char *label);
 
 void st_campaign_make(st_campaign *out, const pl_workflow *wf, const pl_schema *schema, pl_arena *mem);
 

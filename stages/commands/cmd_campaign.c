@@ -385,7 +385,7 @@ static int check(going *g)
 {
     const st_acquire_conf *c = st_acquire_conf_of(g->wf);
     const char *time = pl_arg(g->args, "--max-time"), *parts = pl_arg(g->args, "--parts"), *jobs = pl_arg(g->args, "--jobs");
-    pl_problems problems = { .mem = g->mem };
+    pl_problems problems = { .mem = g->mem }, advice = { .mem = g->mem };
     int64_t n = 0, n_jobs = 0;
 
     if (jobs != NULL && (!pl_parse_int(jobs, &n_jobs) || n_jobs < 1 || n_jobs > 4096))
@@ -408,9 +408,11 @@ static int check(going *g)
     if (!st_acquire_has_answers(c))
         return pl_cmd_usage(g->args, "%s: acquire: say where values come from: answers: {table: FILE} or answers: {workflow: FILE}",
                             g->wf->path);
-    st_campaign_answers_check(g->wf, g->app->stages, &problems, g->mem);
+    st_campaign_answers_check(g->wf, g->app->stages, &problems, &advice, g->mem);
     if (problems.n != 0)
         pl_cmd_problems(&problems);
+    for (int i = 0; problems.n == 0 && i < advice.n; i++)
+        pl_cmd_say("%s", advice.list[i].text);
     return pl_code_exit(pl_problems_code(&problems));
 }
 

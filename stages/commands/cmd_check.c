@@ -29,15 +29,12 @@ static int print_effective(const pl_workflow *wf)
     return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }
 
-/* What the stages advise, where the workflow has no problem. */
-static pl_problems advice_of(const pl_workflow *wf, pl_arena *mem)
+/* Adds what the stages advise, where the workflow has no problem. */
+static void advice_add(pl_problems *advice, const pl_workflow *wf)
 {
-    pl_problems advice = { .mem = mem };
-
     for (int i = 0; i < wf->n_steps; i++)
         if (wf->step[i].stage->advise != NULL)
-            wf->step[i].stage->advise(wf, &wf->step[i], &advice);
-    return advice;
+            wf->step[i].stage->advise(wf, &wf->step[i], advice);
 }
 
 /* Each line of the text after the word. */
@@ -47,12 +44,11 @@ static void print_lines(const char *word, const char *text)
         pl_cmd_print("  %-8s %.*s\n", word, (int)(end - text), text);
 }
 
-static void print_advice(const pl_workflow *wf, pl_arena *mem)
+static void print_advice(const pl_problems *advice)
 {
-    const pl_problems advice = advice_of(wf, mem);
     pl_text lines = { 0 };
 
-    pl_problems_write(&advice, &lines);
+    pl_problems_write(advice, &lines);
     print_lines("advice", pl_text_str(&lines));
     pl_text_free(&lines);
 }
@@ -60,13 +56,13 @@ static void print_advice(const pl_workflow *wf, pl_arena *mem)
 static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem)
 {
     const char *green = pl_cmd_color(stdout) ? "\033[32m" : "", *plain = green[0] ? "\033[0m" : "";
-    pl_problems problems = { .mem = mem };
+    pl_problems problems = { .mem = mem }, advice = { .mem = mem };
     pl_text labels = { 0 };
     pl_error err = { 0 };
     const st_label_need need = st_train_need(wf, false);
     const pl_code code = st_label_scan(wf, &need, &problems, &labels, mem, &err);
 
-    st_campaign_answers_check(wf, app->stages, &problems, mem);
+    st_campaign_answers_check(wf, app->stages, &problems, &advice, mem);
     if (code != PL_OK || problems.n != 0) {
         pl_text_free(&labels);
         if (code == PL_OK)
@@ -86,7 +82,8 @@ static int print_summary(const pl_app *app, const pl_workflow *wf, pl_arena *mem
     pl_cmd_print("\n");
     print_lines("label", pl_text_str(&labels));
     pl_text_free(&labels);
-    print_advice(wf, mem);
+    advice_add(&advice, wf);
+    print_advice(&advice);
     return 0;
 }
 
@@ -118,7 +115,7 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     bool good;
 
     if (wf != NULL)
-        st_campaign_answers_check(wf, app->stages, &problems, mem);
+        st_campaign_answers_check(wf, app->stages, &problems, &advice, mem);
     good = wf != NULL && problems.n == 0;
 
     pl_text_free(&labels);
@@ -128,7 +125,7 @@ static int print_json(const pl_app *app, const pl_args *args, pl_arena *mem)
     }
 
     if (good)
-        advice = advice_of(wf, mem);
+        advice_add(&advice, wf);
     for (int i = 0; wf != NULL && i < wf->n_steps; i++)
         (void)json_array_append_new(stages, json_string(wf->step[i].stage->name));
     whole = json_pack("{s:s, s:b, s:o, s:o, s:s*, s:s*, s:o}", "workflow", args->arg[0], "ok", good, "problems",

@@ -118,7 +118,7 @@ static pl_code find_parts(st_job *job, pl_workflow *wf, const pl_app *app, pl_ar
     if (c == NULL || !st_acquire_has_answers(c))
         return pl_fail(err, PL_ECONFIG,
                        "%s: --campaign needs the stage acquire with answers: {table: FILE} or answers: {workflow: FILE}", wf->path);
-    st_campaign_answers_check(wf, app->stages, &problems, mem);
+    st_campaign_answers_check(wf, app->stages, &problems, NULL, mem);
     if (problems.n != 0) {
         pl_cmd_problems(&problems);
         return pl_fail(err, pl_problems_code(&problems), "%s: its workflow of answers cannot run", wf->path);

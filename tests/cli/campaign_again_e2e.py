@@ -8,7 +8,10 @@ import sqlite3
 
 import sieve
 from sieve import Project
-from campaign_e2e import COUNT, COUNT_LETTERS, LETTERS, ORACLE, digest, killed
+import campaign_e2e
+from campaign_e2e import COUNT, COUNT_LETTERS, LETTERS, digest, killed
+
+ORACLE = campaign_e2e.ORACLE.replace("better: high", "better: low")
 
 # Alcohols of 1 to 25 carbons, whose values are a parabola: rounds of 10, then of 5.
 ALCOHOLS = """  read: {}

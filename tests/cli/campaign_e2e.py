@@ -307,6 +307,7 @@ def a_program_of_the_user_gives_the_answers():
         # mistakes in that workflow are told before the library is prepared
         for change, words, said in ((("[python3,", "[no-such,"), [], "oracle.yaml:9:39: external.command: no-such: no such program in PATH"),
                                     (("property: carbons", "property: carbons, unit: atoms"), [], "scores carbons in atoms, and logS is learned in log10(mol/L)"),
+                                    (("better: high", "better: low"), [], "answers.workflow says that low values of carbons are better, and the target logS that high ones are"),
                                     (("", ""), ["stages.acquire.answers.property=none"], "answers.property: not scored by answers.workflow"),
                                     (("external: {name: counter", "graph: {edges: topology}\n  rank: {objectives: [{property: mw, goal: maximise}]} #"), [], "answers.workflow scores nothing")):
             p.put("oracle.yaml", ORACLE.replace(*change))
@@ -314,6 +315,12 @@ def a_program_of_the_user_gives_the_answers():
                 err = p.run(*command, "c.yaml", "workdir=no", *words, expect=2)[2]
                 assert said in err, (command, err)
         assert not os.path.exists(p.path("no"))
+        # what may be meant is told: a goal that is written down, a unit that is not
+        p.put("oracle.yaml", ORACLE.replace("better: high", "better: low"))
+        said = "answers.workflow does not say in which unit it scores carbons: its values are learned as logS in log10(mol/L)"
+        for words, told in (([], True), (["stages.acquire.answers.unit=log10(mol/L)"], False)):
+            words = ["c.yaml", "workdir=no", "stages.acquire.goal=maximise"] + words
+            assert (said in p.run("campaign", *words, "--plan")[2]) == (said in p.run("check", *words)[1]) == told, words
 
 
 def mistakes_are_told_before_any_work():

@@ -81,6 +81,15 @@ bool st_external_property(const pl_workflow *wf, const char **name, const char *
     return *name != NULL;
 }
 
+const char *st_external_better(const pl_workflow *wf, const char *property)
+{
+    static const char *const ends[] = { "low", "high", "none" };
+    const pl_step *step = pl_workflow_step(wf, "external");
+    const st_external_conf *c = step != NULL ? step->conf : NULL;
+
+    return c != NULL && c->property != NULL && strcmp(c->property, property) == 0 ? ends[c->better] : NULL;
+}
+
 bool st_external_has_poses(const pl_workflow *wf)
 {
     const pl_step *step = pl_workflow_step(wf, "external");

@@ -13,6 +13,8 @@
 
 /* The property that the stage of this workflow scores, and its unit; false: there is no such stage. */
 bool st_external_property(const pl_workflow *wf, const char **name, const char **unit);
+/* Which of its values are better: "low", "high" or "none"; NULL: the stage does not score this property. */
+const char *st_external_better(const pl_workflow *wf, const char *property);
 
 /* Whether this workflow has the stage, with `poses`: blocks of kind "pose" in features.db (stages/steps/ingest/pose_block.h). */
 bool st_external_has_poses(const pl_workflow *wf);
