@@ -49,7 +49,16 @@ static bool is_key(const char *s)
     return true;
 }
 
-static pl_code list_line(pl_store *store, const char *line, int64_t *n, pl_error *err)
+/* What is read of the file: the names in it, and its rows without one. */
+typedef struct listing {
+    pl_store *store;
+    int64_t line, n, before; /* n: names; before: of them, those before this row */
+    int64_t n_without, without;
+    int64_t n_records, n_nameless; /* of an SDF, where a row is a record of many lines */
+    bool json, began;              /* json: a row is a line with the word "inchikey"; began: a line is not empty or a remark */
+} listing;
+
+static pl_code names_add(listing *x, const char *line, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -58,30 +67,75 @@ static pl_code list_line(pl_store *store, const char *line, int64_t *n, pl_error
         if (!is_key(p))
             continue;
         memcpy(key, p, KEY);
-        code = st_choose_list(store, key, err);
+        code = st_choose_list(x->store, key, err);
         p += KEY - 1;
-        (*n)++;
+        x->n++;
     }
     return code;
 }
 
+static bool is_row(listing *x, const char *line)
+{
+    const bool begins = !x->began;
+    const char *first = line + strspn(line, " \t\r\n");
+
+    if (*first == '\0' || *first == '#')
+        return false;
+    x->began = true;
+    if (x->json)
+        return strcasestr(line, "\"inchikey\"") != NULL;
+    return !begins || strcasestr(line, "inchi") == NULL; /* else the names of the columns */
+}
+
+static pl_code line_read(listing *x, const char *line, pl_error *err)
+{
+    const int64_t n = x->n;
+    const pl_code code = names_add(x, line, err);
+
+    if (++x->line == 1)
+        x->json = line[0] == '[' || line[0] == '{';
+    if (is_row(x, line) && x->n == n && x->n_without++ == 0)
+        x->without = x->line;
+    if (strncmp(line, "$$$$", 4) == 0) {
+        x->n_records++;
+        x->n_nameless += x->n == x->before;
+        x->before = x->n;
+    }
+    return code;
+}
+
+/* A row without a name excludes nothing, which nobody would see. */
+static void say_nameless(const listing *x, const char *path)
+{
+    const int64_t n = x->n_records > 0 ? x->n_nameless : x->n_without;
+    char where[40] = "";
+
+    if (x->n_records == 0)
+        (void)snprintf(where, sizeof where, " (line %lld%s)", (long long)x->without, n > 1 ? ", .." : "");
+    if (n > 0)
+        pl_cmd_say("--exclude %s: %lld row%s no InChIKey%s and exclude%s nothing", path, (long long)n, n == 1 ? " has" : "s have",
+                   where, n == 1 ? "s" : "");
+}
+
 static pl_code list_file(pl_store *store, const char *path, pl_error *err)
 {
+    listing x = { .store = store };
     FILE *f = fopen(path, "r");
     char *line = NULL;
     size_t cap = 0;
-    int64_t n = 0;
     pl_code code = f != NULL ? PL_OK : pl_fail_errno(err, path);
 
     while (code == PL_OK && getline(&line, &cap, f) >= 0)
-        code = list_line(store, line, &n, err);
+        code = line_read(&x, line, err);
     if (code == PL_OK && ferror(f))
         code = pl_fail_errno(err, path);
     if (f != NULL)
         (void)fclose(f);
     free(line);
-    if (code == PL_OK && n == 0)
+    if (code == PL_OK && x.n == 0)
         code = pl_fail(err, PL_EINPUT, "--exclude %s: there is no InChIKey in this file", path);
+    if (code == PL_OK)
+        say_nameless(&x, path);
     return code;
 }
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`molsieve next`: what to try next is computed again here, from the tables of a screen."""
 import csv
+import functools
 import io
 import math
 import os
@@ -134,6 +135,33 @@ def what_is_known_or_on_an_earlier_plate_is_left_out():
         assert len(table) == 7 and table[0].split()[:3] == ["place", "title", "logS"], table
 
 
+def rows_of_an_earlier_plate_without_a_name_are_told():
+    with Project() as p:
+        screen(p)
+        for end in ("csv", "json", "jsonl", "sdf"):
+            name = "plate." + end
+            keys = []
+            p.run("next", "run", "-n", "4", "--goal", "maximize", "-o", p.path(name))
+            text = open(p.path(name)).read()
+            keys = list(dict.fromkeys(re.findall(r"\b[A-Z]{14}-[A-Z]{10}-[A-Z]\b", text)))
+            assert len(keys) == 4, (end, keys)
+            assert "exclude" not in chosen(p, "-n", "5", "-x", name)[1].replace("--exclude\n", ""), end
+            for n in (1, 2, 4):
+                p.put("less." + end, functools.reduce(lambda t, k: t.replace(k, ""), keys[:n], text))
+                if n == 4:
+                    assert "no InChIKey in this file" in p.run("next", "run", "-x", "less." + end, "--goal", "maximize", expect=1)[2]
+                    continue
+                said = chosen(p, "-n", "5", "-x", "less." + end)[1]
+                where = "" if end == "sdf" else " (line %d%s)" % (2 if end in ("csv", "json") else 1, ", .." * (n > 1))
+                told = "1 row has no InChIKey%s and excludes nothing" % where if n == 1 else "2 rows have no InChIKey%s and exclude nothing" % where
+                assert "--exclude less.%s: %s\n" % (end, told) in said and "%d left out: named" % (4 - n) in said, (end, n, said)
+        # a list, with and without a title
+        p.put("list.txt", "# those of May\nInChI key\n%s\n\n%s\n" % tuple(keys[:2]))
+        assert "exclude" not in chosen(p, "-n", "5", "-x", "list.txt")[1].replace("--exclude\n", "")
+        p.put("list.txt", "aspirin\n%s\n" % keys[0])
+        assert "--exclude list.txt: 1 row has no InChIKey (line 1) and excludes nothing\n" in chosen(p, "-n", "5", "-x", "list.txt")[1]
+
+
 def what_was_measured_in_any_form_is_no_candidate():
     """Held out from the training, under the column's name, or as a limit: only molecules without a measurement are left."""
     with Project() as p:
@@ -194,5 +222,5 @@ def wrong_wishes_are_refused():
 
 if __name__ == "__main__":
     sieve.main([each_strategy_takes_the_best_by_its_formula, the_choice_depends_on_the_seed_and_not_on_the_order,
-                a_diverse_choice_passes_over_what_is_similar, what_is_known_or_on_an_earlier_plate_is_left_out, what_was_measured_in_any_form_is_no_candidate,
+                a_diverse_choice_passes_over_what_is_similar, what_is_known_or_on_an_earlier_plate_is_left_out, rows_of_an_earlier_plate_without_a_name_are_told, what_was_measured_in_any_form_is_no_candidate,
                 a_molecule_that_is_drawn_twice_is_chosen_once, wrong_wishes_are_refused])
