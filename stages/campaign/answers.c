@@ -371,7 +371,7 @@ pl_code st_campaign_batch(const char **folder, const st_campaign *x, int64_t rou
 /* Whether the property that was scored can be what is learned. */
 static pl_code property_check(const st_campaign *x, const char *scored, const char *unit, const char *better, pl_error *err)
 {
-    const char *wanted = st_campaign_better(x->wf, x->label);
+    const char *wanted = x->better != NULL ? x->better : "none";
 
     if (unit[0] != '\0' && x->unit[0] != '\0' && strcmp(unit, x->unit) != 0)
         return pl_fail(err, PL_ECONFIG, "%s scores %s in %s, and %s is learned in %s; set answers.unit, or the unit of the target",
@@ -431,15 +431,16 @@ static pl_code result_read(const st_campaign *x, pl_store *from, int64_t propert
     return code == PL_OK ? row_check(o, err) : code;
 }
 
-pl_code st_answers_of_results(const st_campaign *x, const char *results, st_outcome_row *row, int64_t n, pl_error *err)
+pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err)
 {
     static const char sql[] =
         "SELECT (SELECT s.mean FROM score s WHERE s.mol_id=r.mol_id AND s.property_id=?2), (SELECT f.code||': '||f.message FROM failure f "
         "WHERE f.record_id=r.record_id OR f.mol_id=r.mol_id ORDER BY failure_id LIMIT 1) FROM record r WHERE r.title=?1 ORDER BY record_id LIMIT 1";
+    const char *path = pl_sprintf(x->mem, "%s/results.db", folder);
     pl_store *from = NULL;
     sqlite3_stmt *get = NULL;
     int64_t property = 0;
-    pl_code code = pl_store_open_read(&from, results, x->schema, err);
+    pl_code code = path != NULL ? pl_store_open_read(&from, path, x->schema, err) : pl_fail(err, PL_ENOMEM, "a path");
 
     if (code == PL_OK)
         code = property_of(&property, x, from, err);
@@ -494,15 +495,6 @@ static pl_code rows_store(const st_campaign *x, pl_store *s, const answering *a,
     return code;
 }
 
-static pl_code answers_get(const st_campaign *x, pl_store *s, const answering *a, st_outcome_row *row, int64_t n, pl_error *err)
-{
-    const char *results = a->folder != NULL ? pl_sprintf(x->mem, "%s/results.db", a->folder) : NULL;
-
-    if (a->folder == NULL)
-        return st_answers_of_table(x, s, row, n, err);
-    return results != NULL ? st_answers_of_results(x, results, row, n, err) : pl_fail(err, PL_ENOMEM, "a path");
-}
-
 static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_error *err)
 {
     const answering *a = ctx;
@@ -511,7 +503,7 @@ static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_erro
     pl_code code = st_campaign_chosen(&row, &n, s, a->round, a->n, x->mem, err);
 
     if (code == PL_OK)
-        code = answers_get(x, s, a, row, n, err);
+        code = a->folder != NULL ? st_answers_of_results(x, a->folder, row, n, err) : st_answers_of_table(x, s, row, n, err);
     if (code != PL_OK)
         return code;
     for (int64_t i = 0; i < n; i++)

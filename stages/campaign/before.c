@@ -74,30 +74,30 @@ pl_code st_before_compare(const st_campaign *x, const st_outcome_row *row, int64
 
 /* ---- a workflow ---- */
 
-/* The newest results in rounds/, but for those in `folder`, that values were stored from. NULL: there are none any more. */
-static pl_code results_find(const char **results, const char **source, const st_campaign *x, pl_store *s, const char *folder,
-                            pl_error *err)
+/* The folder of the newest round, other than `own`, that values were stored from and that is there. NULL: none. */
+static pl_code folder_find(const char **folder, const char **source, const st_campaign *x, pl_store *s, const char *own,
+                           pl_error *err)
 {
-    const char *own = pl_sprintf(x->mem, "%s/results.db", folder);
     sqlite3_stmt *st = NULL;
     pl_code code = pl_db_prepare(s->db, &st,
                                  "SELECT source FROM measured WHERE property=? AND source LIKE '%/rounds/%/results.db' GROUP BY "
                                  "source ORDER BY max(round) DESC, source DESC",
                                  err);
 
-    *results = NULL;
+    *folder = NULL;
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->label, -1, SQLITE_STATIC);
-    while (*results == NULL && pl_db_next(st, &code, err)) {
-        const char *text = (const char *)sqlite3_column_text(st, 0), *at = strstr(text, "/rounds/"), *path;
+    while (*folder == NULL && pl_db_next(st, &code, err)) {
+        const char *text = (const char *)sqlite3_column_text(st, 0), *at = strstr(text, "/rounds/"), *path, *results;
         for (const char *p = at; p != NULL; p = strstr(p + 1, "/rounds/"))
-            at = p; /* the last: the folder of the campaign may have been moved */
-        path = pl_sprintf(x->mem, "%s%s", x->wf->workdir, at);
+            at = p; /* the last: the work directory may have been moved */
+        results = pl_sprintf(x->mem, "%s%s", x->wf->workdir, at);
+        path = pl_sprintf(x->mem, "%s%.*s", x->wf->workdir, (int)(strlen(at) - strlen("/results.db")), at);
         *source = pl_strdup(x->mem, text);
-        if (own == NULL || path == NULL || *source == NULL)
+        if (results == NULL || path == NULL || *source == NULL)
             code = pl_fail(err, PL_ENOMEM, "a path");
-        else if (strcmp(path, own) != 0 && access(path, F_OK) == 0)
-            *results = path;
+        else if (strcmp(path, own) != 0 && access(results, F_OK) == 0)
+            *folder = path;
     }
     (void)sqlite3_finalize(st);
     return code;
@@ -156,16 +156,17 @@ bool st_campaign_words(char *word[3], const st_campaign *x, const char *folder)
 }
 
 /* Whether that workflow is the one of today, and its property that of the stored values. */
-static pl_code results_compare(const st_campaign *x, const pl_stage *const *known, const char *folder, const char *results,
-                               st_outcome_row *row, int64_t n, pl_error *err)
+static pl_code folder_compare(const st_campaign *x, const pl_stage *const *known, const char *own, const char *folder,
+                              st_outcome_row *row, int64_t n, pl_error *err)
 {
+    const char *results = pl_sprintf(x->mem, "%s/results.db", folder);
     pl_problems problems = { .mem = x->mem };
     pl_workflow *wf;
     pl_store *was = NULL;
     char *word[3];
     pl_code code;
 
-    if (!st_campaign_words(word, x, folder))
+    if (results == NULL || !st_campaign_words(word, x, own))
         return pl_fail(err, PL_ENOMEM, "a workflow");
     wf = pl_workflow_load(word[0], word + 1, 2, known, &problems, x->mem);
     if (wf == NULL)
@@ -175,22 +176,22 @@ static pl_code results_compare(const st_campaign *x, const pl_stage *const *know
         code = stages_compare(wf, x, was, err);
     pl_store_close(was);
     if (code == PL_OK)
-        code = st_answers_of_results(x, results, row, n, err);
+        code = st_answers_of_results(x, folder, row, n, err);
     return code == PL_OK ? st_before_compare(x, row, n, err) : code;
 }
 
 pl_code st_campaign_same(const st_campaign *x, const pl_stage *const *known, const char *folder, pl_error *err)
 {
-    const char *results = NULL, *source = NULL;
+    const char *before = NULL, *source = NULL;
     st_outcome_row *row = NULL;
     pl_store *s = NULL;
     int64_t n = 0;
     pl_code code = pl_store_open_read(&s, x->wf->storage.results, x->schema, err);
 
     if (code == PL_OK)
-        code = results_find(&results, &source, x, s, folder, err);
-    if (code == PL_OK && results != NULL)
+        code = folder_find(&before, &source, x, s, folder, err);
+    if (code == PL_OK && before != NULL)
         code = st_before_read(&row, &n, x, s, source, err);
     pl_store_close(s);
-    return code == PL_OK && results != NULL ? results_compare(x, known, folder, results, row, n, err) : code;
+    return code == PL_OK && before != NULL ? folder_compare(x, known, folder, before, row, n, err) : code;
 }

@@ -36,7 +36,8 @@ void st_campaign_make(st_campaign *out, const pl_workflow *wf, const pl_schema *
     *out = (st_campaign){
         .wf = wf, .schema = schema, .c = c, .label = st_acquire_label(wf, c), .unit = st_acquire_unit(wf, c), .mem = mem
     };
-    out->low = c->goal == ST_GOAL_MINIMISE || (c->goal == ST_GOAL_AUTO && strcmp(st_campaign_better(wf, out->label), "low") == 0);
+    out->better = st_campaign_better(wf, out->label);
+    out->low = c->goal == ST_GOAL_MINIMISE || (c->goal == ST_GOAL_AUTO && strcmp(out->better, "low") == 0);
     out->is_class = st_train_classifies(train->conf);
 }
 

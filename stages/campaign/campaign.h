@@ -15,6 +15,7 @@ typedef struct st_campaign {
     const pl_schema *schema;
     const st_acquire_conf *c;
     const char *label, *unit; /* what is learned                */
+    const char *better;       /* as its target says: "low", "high" or "none"; NULL: the same as "none" */
     bool low, is_class;       /* low: lower values are better   */
     pl_arena *mem;
 } st_campaign;
@@ -102,7 +103,7 @@ typedef struct st_outcome_row {
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem,
                            pl_error *err);
 pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err);
-pl_code st_answers_of_results(const st_campaign *x, const char *results, st_outcome_row *row, int64_t n, pl_error *err);
+pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err);
 
 /* Values that are stored, of molecules that are not asked for now; from `source` (NULL: any). */
 pl_code st_before_read(st_outcome_row **out, int64_t *n, const st_campaign *x, pl_store *s, const char *source, pl_error *err);
