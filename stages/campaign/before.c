@@ -64,12 +64,11 @@ pl_code st_before_compare(const st_campaign *x, const st_outcome_row *row, int64
     }
     if (first == NULL)
         return PL_OK;
-    return pl_fail(
-        err, PL_EINPUT,
-        "%s: %s of %s is %.10g, and %.10g was stored from %s; so do %lld of %lld values differ; correct the answers, put a "
-        "wrong stored value right with molsieve label --replace, or begin anew in another workdir",
-        first->source, x->label, first->inchikey, first->sum / (double)first->n, first->stored, first->stored_by,
-        (long long)n_other, (long long)n);
+    return pl_fail(err, PL_EINPUT,
+                   "%s: %s of %s is %.10g, and %.10g was stored from %s; %lld of %lld values differ; correct the answers, put a "
+                   "wrong stored value right with molsieve label --replace, or begin anew in another workdir",
+                   first->source, x->label, first->inchikey, first->sum / (double)first->n, first->stored, first->stored_by,
+                   (long long)n_other, (long long)n);
 }
 
 /* ---- a workflow ---- */

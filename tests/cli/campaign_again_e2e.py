@@ -136,7 +136,7 @@ def a_table_that_contradicts_earlier_rounds_is_refused():
             answers(["%d" % (100 * int(v)) for v in value], name)
             said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", "stages.acquire.answers.table=" + name, expect=1)[2]
             n = sum(value[int(t[1:]) - 1] != "0" for t in tried)
-            assert re.search(r"%s:\d+: act of \S+-N is \d+00, and \d+ was stored from \S*ans\.csv:\d+; so do %d of 15 values differ; " % (name, n), said), said
+            assert re.search(r"%s:\d+: act of \S+-N is \d+00, and \d+ was stored from \S*ans\.csv:\d+; %d of 15 values differ; " % (name, n), said), said
         assert p.one("SELECT count(*) FROM measured") == 15 and [t for t, asked in rounds_of(p)[2] if asked] == []
         one = list(value)
         one[int(tried[3][1:]) - 1] = "7.25"
@@ -193,7 +193,7 @@ def another_property_of_the_workflow_of_answers_is_refused():
         p.put("oracle.yaml", ORACLE.replace("stages:", "models: {m: {path: m.safetensors}}\nstages:").replace("limits:", "  graph: {edges: topology}\n  score: {}\nlimits:"))
         go_on(p)
         said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", "stages.acquire.answers.property=act", expect=1)[2]
-        assert re.search(r"rounds/0001/results\.db: act of \S+ is \S+, and \d+ was stored from \S+/0001/results\.db; so do 5 of 5 values differ", said), said
+        assert re.search(r"rounds/0001/results\.db: act of \S+ is \S+, and \d+ was stored from \S+/0001/results\.db; 5 of 5 values differ", said), said
         go_on(p, "campaign.rounds=3")
         assert p.one("SELECT count(*) FROM measured") == 20
 
