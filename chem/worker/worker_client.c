@@ -324,20 +324,33 @@ static pl_code get_matches(ch_wire *in, int32_t n, int8_t *yes, int32_t *column,
     return in->ok ? PL_OK : broken_answer(err);
 }
 
+const char *ch_smarts_fault(const char *smarts, size_t n)
+{
+    if (memchr(smarts, '/', n) != NULL || memchr(smarts, '\\', n) != NULL)
+        return "the marks / and \\ of a double bond cannot be compared; leave them out, and both of its forms match";
+    if (memchr(smarts, '.', n) != NULL)
+        return "parts that are joined by a dot cannot be compared; use a pattern for each part";
+    return NULL;
+}
+
 pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smiles, int32_t n, int8_t *yes, int32_t *column,
                         pl_error *err)
 {
+    const size_t length = strlen(smarts);
+    const char *fault = ch_smarts_fault(smarts, length);
     ch_outcome o = { 0 };
     pl_code code = ch_worker_test(w, false, err);
 
     *column = 0;
-    if (code == PL_OK && strlen(smarts) > CH_SMARTS_MAX)
+    if (code == PL_OK && length > CH_SMARTS_MAX)
         code = pl_fail(err, PL_EINPUT, "%s: a pattern of %zu characters; at most %d are allowed", ch_status_name(CH_TOO_LARGE),
-                       strlen(smarts), (int)CH_SMARTS_MAX);
+                       length, (int)CH_SMARTS_MAX);
+    else if (code == PL_OK && fault != NULL)
+        code = pl_fail(err, PL_EINPUT, "%s", fault);
     if (code != PL_OK)
         return code;
     request_begin(w, CH_OP_MATCH);
-    ch_wire_put_str(&w->link.request, smarts, strlen(smarts));
+    ch_wire_put_str(&w->link.request, smarts, length);
     ch_wire_put_u32(&w->link.request, (uint32_t)n);
     for (int32_t i = 0; i < n; i++)
         ch_wire_put_str(&w->link.request, smiles[i], strlen(smiles[i]));

@@ -175,10 +175,14 @@ pl_code ch_worker_rules(ch_worker *w, const char *rules, ch_bad_rule **bad, int3
 
 /* Whether molecules match a SMARTS: yes[i] is 1 or 0, or -1 if smiles[i] cannot be read. *column is 0, or the column (from 1) at which
  * the pattern is no valid SMARTS; then yes is not filled. Hydrogens count as for alerts (docs/SCIENCE.md). EINPUT: the worker died or
- * spent its CPU budget, or the pattern is longer than CH_SMARTS_MAX. */
+ * spent its CPU budget, the pattern is longer than CH_SMARTS_MAX, or ch_smarts_fault refuses it. */
 enum { CH_SMARTS_MAX = 10000 };
 pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smiles, int32_t n, int8_t *yes, int32_t *column,
                         pl_error *err);
+
+/* NULL, or why a pattern cannot be asked: Open Babel's matcher passes over the marks / and \ of a double bond, so that `F/C=C/F`
+ * would match both forms, and over what follows the first part of `(O).(N)`. */
+const char *ch_smarts_fault(const char *smarts, size_t n);
 
 /* *yes: records of this format can be read, by molsieve itself or by Open Babel. */
 pl_code ch_worker_reads(ch_worker *w, const char *format, bool *yes, pl_error *err);

@@ -377,6 +377,11 @@ def wrong_rules_are_reported_with_their_place():
         p.put("deadly.smarts", "C=O fine\nn1nnnc2cccc1n:1:c(:c(:c(:c(:c:%12 dies\nC( bad\n")  # aborts Open Babel's parser
         said = check("deadly.smarts")
         assert re.search(r"deadly.smarts:2:\d+: alerts: Open Babel cannot read this SMARTS", said) and "deadly.smarts:3:3: " in said, said
+        p.put("marks.smarts", "# of double bonds\nC=O fine\nF/C=C/F trans\n(O).(N) parts\n")  # which would match F/C=C\\F and O, too
+        said = check("marks.smarts", '["C=O fine", "[C;$(F/C=C)] no"]')
+        for place in ("marks.smarts:3:1: ", "w.yaml:10:54: "):
+            assert place + "alerts: the marks / and \\ of a double bond cannot be compared; leave them out" in said, said
+        assert "marks.smarts:4:1: alerts: parts that are joined by a dot cannot be compared" in said, said
         assert "there is no rule in" in check("none.smarts") and "w.yaml:10:13" in check("none.smarts")
         assert "many.smarts:2001:1: alerts: more than 2000 rules" in check("many.smarts")
         assert "more than 1 MiB" in check("large.smarts")

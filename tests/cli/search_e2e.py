@@ -243,6 +243,30 @@ def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
             p.run("check", p.workflow([p.path("lib.smi")], FLAT + '  rank: {objectives: [{property: mw, goal: minimise}], where: "%s"}\n' % wrong), expect=2)
 
 
+def parts_of_a_pattern_that_are_not_compared_are_refused_everywhere():
+    """The matcher passes over the marks, F/C=C/F would find F/C=C\\F, too, and over what follows the first part of (O).(N)."""
+    marks = "the marks / and \\ of a double bond cannot be compared; leave them out, and both of its forms match"
+    dot = "parts that are joined by a dot cannot be compared; use a pattern for each part"
+    with Project() as p:
+        p.put("lib.smi", "F/C=C/F FE\nF/C=C\\F FZ\nCCO none\n")
+        p.run("run", p.workflow([p.path("lib.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: minimise}]}\n"), "-q")
+        assert len(found(p, "--smarts", "FC=CF")) == 2
+        for pattern, why in (("F/C=C/F", marks), ("F\\C=C/F", marks), ("C/C=C", marks), ("[C;$(F/C=C/F)]", marks), ("(O).(N)", dot), ("O.N", dot)):
+            err = p.run("search", "--smarts", pattern, "run", expect=2)[2]
+            assert "--smarts '%s': %s" % (pattern, why) in err, err
+            condition = "mw > 1 and smarts('%s')" % pattern
+            for args in (("search", "run"), ("next", "run"), ("export", "csv", "--all", "run")):
+                err = p.run(*args, "--where", condition, expect=2)[2]
+                assert why in err, (args, err)
+            status, _, err = p.run("query", "SELECT smarts(smiles, '%s') FROM molecule" % pattern, "run", expect=None)
+            assert status != 0 and why in err, err
+            text = pattern.replace("\\", "\\\\")
+            w = p.workflow([p.path("lib.smi")], "  read: {}\n  prepare: {keep: \"not smarts('%s')\"}\n"
+                           "  rank: {objectives: [{property: mw, goal: minimise}], where: \"smarts('%s')\"}\n" % (text, text), name="marks.yaml")
+            err = p.run("check", w, expect=2)[2]
+            assert err.count(why) == 2 and "prepare: keep" in err and "rank: where" in err, err
+
+
 def all_that_is_known_of_a_molecule_is_shown():
     with Project() as p:
         p.put("a.smi", "CC(=O)Oc1ccccc1C(=O)[O-].[Na+] aspirin\nCCO one\nC(x bad\nc1ccccc1C#N nitrile\nOCC again\n[Se]1C=CC=C1 odd\nCCO one\n")
@@ -399,6 +423,6 @@ if __name__ == "__main__":
     sieve.main([sqlite_has_the_same_functions_as_an_extension, metadata_for_datasette_describe_every_column,
                 datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
                 similar_molecules_are_found_most_similar_first, the_most_similar_of_thousands_is_found_wherever_it_is, a_pattern_finds_what_an_alert_finds,
-                scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once,
+                scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once, parts_of_a_pattern_that_are_not_compared_are_refused_everywhere,
                 hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,
                 a_wrong_pattern_in_a_condition_is_refused_with_its_column])

@@ -89,7 +89,7 @@ static const char *fault_of(const rule *r)
         return "a name of more than 100 characters";
     if (!all_within(r->name, r->n_name, ' ', ",\"\\"))
         return "a name has printable ASCII characters, but no comma, quote or backslash";
-    return NULL;
+    return ch_smarts_fault(r->smarts, r->n_smarts);
 }
 
 static void add_rule(reader *in, const rule *r, const pl_node *at)
