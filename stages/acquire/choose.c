@@ -279,7 +279,7 @@ static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
     pl_code code = measured != NULL && sigma != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a query");
 
     if (code == PL_OK && x->c->where != NULL)
-        code = st_row_filter_sql(&condition, x->c->where, &functions, x->mem, err);
+        code = st_row_filter_sql(&condition, x->c->where, x->db, &functions, x->mem, err);
     if (code == PL_OK && functions)
         code = st_chemistry_add(x->db, NULL, err);
     if (code != PL_OK)

@@ -67,7 +67,7 @@ static pl_code condition_make(const char **sql, const char *where, const exporti
     pl_code code = st_row_filter_check(where, NULL, NULL, err);
 
     if (code == PL_OK)
-        code = st_row_filter_sql(sql, where, &functions, x->mem, err);
+        code = st_row_filter_sql(sql, where, x->store->db, &functions, x->mem, err);
     return code == PL_OK && functions ? st_chemistry_add(x->store->db, NULL, err) : code;
 }
 

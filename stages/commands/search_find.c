@@ -318,7 +318,7 @@ static pl_code scan(search *s, const char *hits, pl_error *err)
     bool functions = false;
     sqlite3_stmt *st = NULL;
     const char *sql;
-    pl_code code = s->q->where != NULL ? st_row_filter_sql(&condition, s->q->where, &functions, s->mem, err) : PL_OK;
+    pl_code code = s->q->where != NULL ? st_row_filter_sql(&condition, s->q->where, s->db, &functions, s->mem, err) : PL_OK;
 
     if (code != PL_OK)
         return code;

@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 #include <string.h>
+#include <strings.h>
 
 #include "stages/database/descriptor_columns.h"
 #include "stages/database/schema.h"
@@ -46,21 +47,19 @@ static const st_column columns[] = {
 };
 enum { ALERTS = 0 }; /* its place above */
 
-static pl_code parse(const char *expression, st_structural *found, bool *alerts, size_t *at, pl_error *err)
+/* Bit i of *used: it reads column i. */
+static pl_code parse(const char *expression, st_structural *found, uint64_t *used, size_t *at, pl_error *err)
 {
-    uint64_t used = 0;
     pl_error said = { 0 };
     pl_code code;
 
     *found = (st_structural){ .smiles = "smiles", .bits = bits_sql };
-    code = st_expression_parse(expression, columns, found, &used, at, &said);
+    code = st_expression_parse(expression, columns, found, used, at, &said);
     if (code != PL_OK)
         return pl_fail(err, code,
                        "where: %s; it is an SQL expression over %s, charge, n_heavy, n_atoms, formula, smiles, inchikey, scaffold, "
                        "removed, neutralised, alerts, structures, undefined_stereo",
                        said.text, ST_DESCRIPTOR_LIST);
-    if (alerts != NULL)
-        *alerts = used >> ALERTS & 1;
     return PL_OK;
 }
 
@@ -106,20 +105,80 @@ pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     st_structural found;
+    uint64_t used = 0;
     pl_code code =
-        mem != NULL ? parse(expression, &found, alerts, at, err) : pl_fail(err, PL_ENOMEM, "no memory to check a condition");
+        mem != NULL ? parse(expression, &found, &used, at, err) : pl_fail(err, PL_ENOMEM, "no memory to check a condition");
 
     if (code == PL_OK)
         code = check(expression, &found, at, mem, err);
+    if (alerts != NULL)
+        *alerts = code == PL_OK && (used >> ALERTS & 1) != 0;
     pl_arena_free(mem);
     return code;
 }
 
-pl_code st_row_filter_sql(const char **sql, const char *expression, bool *functions, pl_arena *mem, pl_error *err)
+/* ---- a column and a property of one name ---- */
+
+static pl_code fail_ambiguous(const char *name, pl_error *err)
+{
+    return pl_fail(err, PL_ECONFIG,
+                   "where: %s has two meanings here: the column of each molecule, and the property of this name that is scored; "
+                   "give the property another name, or bound it in rank.constraints",
+                   name);
+}
+
+pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl_error *err)
 {
     st_structural found;
-    pl_code code = parse(expression, &found, NULL, NULL, err);
+    uint64_t used = 0;
+    pl_code code = parse(expression, &found, &used, NULL, err);
 
+    for (int i = 0; columns[i].name != NULL && code == PL_OK; i++)
+        if ((used >> i & 1) != 0 && strcasecmp(columns[i].name, property) == 0)
+            code = fail_ambiguous(columns[i].name, err);
+    return code;
+}
+
+/* Whether db has scores of a property of this name; as rank knows it, with or without its unit. */
+static pl_code is_scored(bool *yes, sqlite3 *db, const char *name, pl_error *err)
+{
+    static const char sql[] = "SELECT 1 FROM property p WHERE lower(name) IN (?1, lower(?1||' ('||coalesce(nullif(unit,''),'model')"
+                              "||')')) AND EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)";
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(st);
+    *yes = rc == SQLITE_ROW;
+    (void)sqlite3_finalize(st);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? PL_OK : pl_fail(err, PL_EIO, "where: %s", sqlite3_errmsg(db));
+}
+
+/* st_row_filter_ambiguous, of the properties that are scored in db. */
+static pl_code check_scored(sqlite3 *db, uint64_t used, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; columns[i].name != NULL && code == PL_OK; i++) {
+        bool yes = false;
+        if ((used >> i & 1) != 0)
+            code = is_scored(&yes, db, columns[i].name, err);
+        if (yes)
+            code = fail_ambiguous(columns[i].name, err);
+    }
+    return code;
+}
+
+pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db, bool *functions, pl_arena *mem, pl_error *err)
+{
+    st_structural found;
+    uint64_t used = 0;
+    pl_code code = parse(expression, &found, &used, NULL, err);
+
+    if (code == PL_OK)
+        code = check_scored(db, used, err);
     if (code != PL_OK)
         return code;
     *functions = found.n_edits > 0;

@@ -6,6 +6,7 @@
 #ifndef ST_ROW_FILTER_H
 #define ST_ROW_FILTER_H
 
+#include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,9 +17,12 @@
 /* ECONFIG says what is wrong with it, and *at at which byte. *alerts: whether it reads the column `alerts`. Both may be NULL. */
 pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
 
+/* ECONFIG if it reads a column that is called as this scored property: objectives and constraints mean the property by that name. */
+pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl_error *err);
+
 /* A condition that was checked as SQL for `... FROM molecule WHERE (...)`, in mem. *functions: it needs those of
- * stages/expression/chemistry.h. ENOMEM. */
-pl_code st_row_filter_sql(const char **sql, const char *expression, bool *functions, pl_arena *mem, pl_error *err);
+ * stages/expression/chemistry.h. ENOMEM; ECONFIG if it is ambiguous with a property of which db has scores. */
+pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db, bool *functions, pl_arena *mem, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */
 #define ST_ROW_FILTER_COLUMNS "n_atoms, n_heavy, charge" ST_DESCRIPTOR_NAMES " or energy"

@@ -334,6 +334,27 @@ def models_and_a_program_score_side_by_side():
         assert p.one("SELECT max(mean) FROM score JOIN property USING(property_id) WHERE name='points'") < 0
 
 
+def a_name_of_a_column_and_of_a_property_is_refused_in_a_condition():
+    """Objectives mean the property, where the column: a condition with the name would ask for something else than the ranking shows."""
+    with Project() as p:
+        for name in ("logp", "charge", "MW", "Scaffold"):
+            text = name.lower() == "scaffold"
+            condition = "n_heavy > 1 and %s %s" % (name.lower(), "= ''" if text else "< 3")
+            stage = STAGE.replace("property: points", "property: " + name) + "  rank: {objectives: [{property: %s, goal: maximise}]}\n" % name
+            p.put("count.sh", PROGRAM)
+            p.put("a.smi", "CCCCCCCCCCCC a\nCCCCCCCCCCCCC b\n")
+            w = p.workflow(["a.smi"], stage, workdir=name)
+            why = "where: %s has two meanings here: the column of each molecule, and the property of this name that is scored" % name.lower()
+            err = p.run("check", w, "stages.rank.where=" + condition, expect=2)[2]
+            assert "rank: " + why in err and err.count("\n") < 4, err
+            p.run("check", w, "stages.rank.where=n_heavy > 1")
+            p.run("run", w, "-q")
+            for args in (("search", name), ("next", name, "--goal", "maximise"), ("export", "csv", name), ("export", "smi", "--all", name)):
+                status, out, err = p.run(*args, "--where", condition, expect=2)
+                assert out == "" and why in err, (args, out, err)
+            assert p.run("export", "smi", "--where", "n_heavy > 12", name)[1].count("\n") == 1
+
+
 def a_program_that_adds_fields_to_an_sdf_scores_batches():
     """As gnina does: structures in, the same with a data field out. The number is that of the structure: its MMFF94 energy, also by
     another program (of these molecules; of some others Open Babel has other charges)."""
@@ -516,4 +537,4 @@ if __name__ == "__main__":
           the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           an_answer_in_another_place_costs_its_molecule, a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
-          kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side])
+          kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side, a_name_of_a_column_and_of_a_property_is_refused_in_a_condition])

@@ -117,10 +117,15 @@ static void deviation_check(const checking *x)
 
 static void where_check(const checking *x)
 {
+    st_predicted predicted[ST_SCORES_MAX];
+    const int n = x->c->where != NULL ? st_score_properties(x->wf, predicted, x->mem) : 0;
     size_t byte = 0;
     pl_error err = { 0 };
+    pl_code code = x->c->where != NULL ? st_row_filter_check(x->c->where, NULL, &byte, &err) : PL_OK;
 
-    if (x->c->where != NULL && st_row_filter_check(x->c->where, NULL, &byte, &err) != PL_OK)
+    for (int k = 0; k < n && code == PL_OK; k++)
+        code = st_row_filter_ambiguous(x->c->where, predicted[k].name, &err);
+    if (code != PL_OK)
         st_expression_problem(x->problems, at(x, NULL, "where"), "acquire", byte, &err);
 }
 

@@ -323,6 +323,20 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
         pl_problem_add(problems, step->node, "rank: domain: inside needs an objective or constraint that a model predicts");
 }
 
+/* A name in `where` is a column; elsewhere in this step it is the property, if one is scored. */
+static void check_ambiguous(const st_rank_conf *c, const known_names *k, const pl_step *step, pl_problems *problems)
+{
+    pl_error err = { 0 };
+    pl_code code = PL_OK;
+
+    if (c->where == NULL || st_row_filter_ambiguous(c->where, "", NULL) != PL_OK) /* check_where says what else is wrong */
+        return;
+    for (int i = 0; i < k->n_predicted && code == PL_OK; i++)
+        code = st_row_filter_ambiguous(c->where, k->predicted[i].name, &err);
+    if (code != PL_OK)
+        st_expression_problem(problems, pl_node_get(step->node, "where"), "rank", 0, &err);
+}
+
 static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_rank_conf *c = step->conf;
@@ -342,6 +356,7 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
         check_property(&c->objectives, "objectives", &k, step, problems);
         check_property(&c->constraints, "constraints", &k, step, problems);
         check_use(&c->objectives, &k, step, problems);
+        check_ambiguous(c, &k, step, problems);
     }
     pl_arena_free(mem);
 }

@@ -166,7 +166,7 @@ static pl_code add_term(st_ranking *s, int i, pl_error *err)
 pl_code st_rank_condition(const char **out, st_ranking *s, pl_error *err)
 {
     bool functions = false;
-    pl_code code = st_row_filter_sql(out, s->conf->where, &functions, s->env->mem, err);
+    pl_code code = st_row_filter_sql(out, s->conf->where, s->env->store->db, &functions, s->env->mem, err);
 
     if (code == PL_OK && functions && !s->functions) {
         code = st_chemistry_add(s->env->store->db, NULL, err);
