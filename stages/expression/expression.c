@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -58,6 +57,38 @@ static void need_alike(parser *p, size_t at, st_type a, st_type b)
         st_refuse(p, at, "%s is compared with %s", type_word(a), type_word(b));
 }
 
+/* ---- texts that structures are compared with ---- */
+
+static void add_text(parser *p, const token *t, st_text_is is)
+{
+    st_structural *s = p->structural;
+
+    if (s->n_texts == ST_TEXTS_MAX) {
+        st_refuse(p, t->at, "more than %d SMARTS and SMILES in one condition", (int)ST_TEXTS_MAX);
+        return;
+    }
+    s->text[s->n_texts].at = t->at + 1;
+    s->text[s->n_texts].n = t->n - 2;
+    s->text[s->n_texts++].is = is;
+}
+
+static const bare nothing = { .column = -1 };
+
+/* Two values are asked to be equal: a text beside `smiles` or `scaffold` has to be canonical. '' is that of a molecule without rings. */
+static void note_equal(parser *p, bare a, bare b)
+{
+    const int column = a.column >= 0 ? a.column : b.column;
+    const char *name = column >= 0 ? p->columns[column].name : "";
+    const token *text = a.column >= 0 ? &b.text : &a.text;
+
+    if (p->structural == NULL || p->code != PL_OK || text->n <= 2)
+        return;
+    if (strcmp(name, "smiles") == 0)
+        add_text(p, text, ST_IS_SMILES);
+    else if (strcmp(name, "scaffold") == 0)
+        add_text(p, text, ST_IS_SCAFFOLD);
+}
+
 /* ---- the grammar, from the tightest on ---- */
 
 static st_type parse_or(parser *p);
@@ -105,6 +136,7 @@ static st_type parse_column(parser *p)
     for (int i = 0; p->columns[i].name != NULL; i++)
         if (strlen(p->columns[i].name) == t.n && strncasecmp(p->columns[i].name, p->text + t.at, t.n) == 0) {
             p->used |= (uint64_t)1 << i;
+            p->value = (bare){ .column = i, .at = t.at };
             if (p->columns[i].sql != NULL)
                 add_edit(p, t.at - quote, t.n + 2 * quote, p->columns[i].sql);
             st_advance(p);
@@ -144,9 +176,7 @@ static st_type parse_structural(parser *p, const st_function *f)
         add_edit(p, text.at, 0, smarts ? s->smiles : s->bits);
     if (p->code != PL_OK)
         return ST_ANY;
-    s->text[s->n_texts].at = text.at + 1;
-    s->text[s->n_texts].n = text.n - 2;
-    s->text[s->n_texts++].smarts = smarts;
+    add_text(p, &text, smarts ? ST_IS_SMARTS : ST_IS_MOLECULE);
     st_advance(p);
     st_need(p, SIGN, ")");
     return f->result;
@@ -181,31 +211,36 @@ static st_type parse_call(parser *p)
 }
 
 /* The condition after `when`, or the value that the base is compared with. */
-static void parse_when(parser *p, bool searched, st_type base)
+static void parse_when(parser *p, bool searched, st_type base, bare value)
 {
     size_t at = p->now.at;
     st_type t = parse_or(p);
 
-    if (searched)
+    if (searched) {
         need_truth(p, at, t);
-    else
-        need_alike(p, at, base, t);
+        return;
+    }
+    need_alike(p, at, base, t);
+    note_equal(p, value, p->value);
 }
 
 /* case when mw < 300 then 1 else 2 end, case charge when 0 then .. end */
 static st_type parse_case(parser *p)
 {
     st_type base = ST_ANY, all = ST_NULL;
+    bare value = nothing;
     bool searched, more;
 
     st_advance(p);
     searched = st_is(p, WORD, "when");
-    if (!searched)
+    if (!searched) {
         base = parse_or(p);
+        value = p->value;
+    }
     st_need(p, WORD, "when");
     do {
         size_t at;
-        parse_when(p, searched, base);
+        parse_when(p, searched, base, value);
         st_need(p, WORD, "then");
         at = p->now.at;
         all = join(p, at, all, parse_or(p));
@@ -270,11 +305,14 @@ static st_type parse_value(parser *p)
     st_type type = t.type;
 
     if (t.kind == NUMBER || t.kind == STRING) {
+        p->value = nothing;
+        p->value.text = t.kind == STRING ? t : p->value.text;
         st_advance(p);
     } else if (t.kind == QUOTED) {
         type = parse_column(p);
     } else if (t.kind == WORD) {
         type = parse_word(p);
+        p->value = p->value.at == t.at && p->value.column >= 0 ? p->value : nothing; /* not a column inside of a call */
     } else if (st_take(p, SIGN, "(")) {
         type = parse_or(p);
         st_need(p, SIGN, ")");
@@ -321,6 +359,7 @@ static st_type parse_concat(parser *p)
         at = p->now.at;
         t = parse_unary(p);
         need_text(p, at, t);
+        p->value = nothing;
     }
     return t;
 }
@@ -362,12 +401,13 @@ static st_type parse_sum(parser *p)
     return t;
 }
 
-static void parse_list(parser *p, st_type left)
+static void parse_list(parser *p, st_type left, bare value)
 {
     st_need(p, SIGN, "(");
     do {
         size_t at = p->now.at;
         need_alike(p, at, left, parse_sum(p));
+        note_equal(p, value, p->value);
     } while (st_take(p, SIGN, ","));
     st_need(p, SIGN, ")");
 }
@@ -395,7 +435,7 @@ static void parse_like(parser *p, size_t at, st_type left)
 }
 
 /* is null, is not null, is not true, is 3 */
-static void parse_is(parser *p, st_type left)
+static void parse_is(parser *p, st_type left, bare value)
 {
     size_t at;
     st_type right;
@@ -405,17 +445,19 @@ static void parse_is(parser *p, st_type left)
     right = parse_sum(p);
     if (right != ST_NULL)
         need_alike(p, at, left, right);
+    note_equal(p, value, p->value);
 }
 
 /* Parses what follows the left side; false: there is no comparison. */
 static bool parse_word_test(parser *p, size_t at, st_type left)
 {
-    bool negated = st_is(p, WORD, "not");
+    const bool negated = st_is(p, WORD, "not");
+    const bare value = p->value;
 
     if (st_take(p, WORD, "isnull") || st_take(p, WORD, "notnull"))
         return true;
     if (st_take(p, WORD, "is")) {
-        parse_is(p, left);
+        parse_is(p, left, value);
         return true;
     }
     if (negated)
@@ -423,7 +465,7 @@ static bool parse_word_test(parser *p, size_t at, st_type left)
     if (st_take(p, WORD, "between"))
         parse_between(p, left);
     else if (st_take(p, WORD, "in"))
-        parse_list(p, left);
+        parse_list(p, left, value);
     else if (st_take(p, WORD, "like") || st_take(p, WORD, "glob"))
         parse_like(p, at, left);
     else if (negated && st_take(p, WORD, "null"))
@@ -449,11 +491,15 @@ static st_type parse_comparison(parser *p)
 {
     size_t at = p->now.at;
     st_type t = parse_sum(p);
+    const bare value = p->value;
+    const bool ordered = st_is(p, SIGN, "<") || st_is(p, SIGN, "<=") || st_is(p, SIGN, ">") || st_is(p, SIGN, ">=");
     bool compares;
 
     if (take_relation(p)) {
         compares = true;
         need_alike(p, at, t, parse_sum(p));
+        if (!ordered)
+            note_equal(p, value, p->value);
     } else {
         compares = parse_word_test(p, at, t);
     }
@@ -538,45 +584,4 @@ pl_code st_expression_parse(const char *text, const st_column *columns, st_struc
     if (used != NULL)
         *used = p.used;
     return p.code;
-}
-
-/* ---- where a problem is ---- */
-
-void st_expression_problem(pl_problems *problems, const pl_node *node, const char *stage, size_t at, const pl_error *err)
-{
-    pl_node here = node != NULL ? *node : (pl_node){ 0 };
-    int n = 0;
-
-    if (err->code == PL_ENOMEM) {
-        pl_problem_refused(problems, node, stage);
-        return;
-    }
-    if (node != NULL && node->verbatim > 0 && node->line > 0) {
-        for (size_t i = 0; i < at && node->text[i] != '\0'; i++)
-            n += ((unsigned char)node->text[i] & 0xc0) != 0x80;
-        here.column = node->verbatim + n;
-    }
-    pl_problem_add(problems, &here, "%s: %s", stage, err->text);
-}
-
-/* The functions of the list, and those that take their place in SQL. */
-static bool is_allowed(const char *function)
-{
-    static const char *const more[] = { "like", "glob", "scaffold", "fingerprint" };
-    bool yes = st_function_find(function, strlen(function)) != NULL;
-
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        yes = yes || strcmp(function, more[i]) == 0;
-    return yes;
-}
-
-int st_expression_only(void *table, int action, const char *a, const char *b, const char *db, const char *source)
-{
-    (void)db, (void)source;
-    switch (action) {
-    case SQLITE_SELECT: return SQLITE_OK;
-    case SQLITE_READ: return table == NULL || strcmp(a, table) == 0 || strcmp(a, "fingerprint") == 0 ? SQLITE_OK : SQLITE_DENY;
-    case SQLITE_FUNCTION: return is_allowed(b) ? SQLITE_OK : SQLITE_DENY;
-    default: return SQLITE_DENY;
-    }
 }

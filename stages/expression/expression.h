@@ -23,8 +23,13 @@ typedef struct st_column {
     const char *sql; /* what SQLite is given in its place; NULL: the name, which is a column    */
 } st_column;
 
-/* What a condition says of structures: smarts('c1ccccc1') and similarity('CCO'), in which the molecule itself is left out. */
-enum { ST_EDITS_MAX = 64 };
+/* What a text of a condition has to be: of smarts() and of similarity(), or what `smiles` and `scaffold` are compared with, which are
+ * canonical. */
+typedef enum st_text_is { ST_IS_SMARTS, ST_IS_MOLECULE, ST_IS_SMILES, ST_IS_SCAFFOLD } st_text_is;
+
+/* What a condition says of structures: smarts('c1ccccc1') and similarity('CCO'), in which the molecule itself is left out, and
+ * scaffold = 'c1ccccc1'. */
+enum { ST_EDITS_MAX = 64, ST_TEXTS_MAX = 1000 };
 typedef struct st_structural {
     const char *smiles, *bits; /* SQL of the molecule's SMILES and fingerprint; NULL: these functions are not known here */
     int n_edits, n_texts;
@@ -33,9 +38,9 @@ typedef struct st_structural {
         const char *sql;
     } edit[ST_EDITS_MAX];
     struct {
-        size_t at, n; /* a SMARTS, or a SMILES, in the condition, without its quotes */
-        bool smarts;
-    } text[ST_EDITS_MAX];
+        size_t at, n; /* in the condition, without its quotes */
+        st_text_is is;
+    } text[ST_TEXTS_MAX];
 } st_structural;
 
 /* ECONFIG says what is wrong, *at is the byte of the text where. columns: up to 64, ended by a NULL name; bit i of *used:
@@ -47,7 +52,8 @@ pl_code st_expression_parse(const char *text, const st_column *columns, st_struc
                             pl_error *err);
 const char *st_expression_sql(const char *text, const st_structural *s, pl_arena *mem);
 
-/* Asks the chemistry worker about the texts of a condition that was parsed: ECONFIG with *at if one is no SMARTS, or no SMILES. */
+/* Asks the chemistry worker about the texts of a condition that was parsed: ECONFIG with *at if one is no SMARTS, or no SMILES, or is
+ * compared with a canonical one and written in another way, so that nothing would be equal to it. */
 pl_code st_structural_check(const char *text, const st_structural *s, size_t *at, pl_error *err);
 
 /* Adds err as a problem at that byte of the value of `node`, where the file has the text as it is. */

@@ -28,10 +28,18 @@ typedef struct token {
     st_type type; /* of a number                                            */
 } token;
 
+/* The last value, if it is nothing but a column or a text. */
+typedef struct bare {
+    int column; /* -1: none              */
+    size_t at;  /* of the column's name  */
+    token text; /* n is 0 if it is none  */
+} bare;
+
 typedef struct parser {
     const char *text;
     const st_column *columns;
     token now;
+    bare value;
     size_t next; /* the first byte after `now`  */
     int depth;
     uint64_t used;

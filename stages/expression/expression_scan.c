@@ -2,6 +2,7 @@
 #include "stages/expression/expression_parts.h"
 
 #include <ctype.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -209,4 +210,47 @@ void st_need(parser *p, kind k, const char *text)
         st_refuse(p, p->now.at, "'%s' is missing at the end", text);
     else
         st_refuse(p, p->now.at, "'%s' is expected, not '%.*s'", text, (int)p->now.n, p->text + p->now.at);
+}
+
+/* ---- where a problem is ---- */
+
+void st_expression_problem(pl_problems *problems, const pl_node *node, const char *stage, size_t at, const pl_error *err)
+{
+    pl_node here = node != NULL ? *node : (pl_node){ 0 };
+    int n = 0;
+
+    if (err->code == PL_ENOMEM) {
+        pl_problem_refused(problems, node, stage);
+        return;
+    }
+    if (node != NULL && node->verbatim > 0 && node->line > 0) {
+        for (size_t i = 0; i < at && node->text[i] != '\0'; i++)
+            n += ((unsigned char)node->text[i] & 0xc0) != 0x80;
+        here.column = node->verbatim + n;
+    }
+    pl_problem_add(problems, &here, "%s: %s", stage, err->text);
+}
+
+/* ---- what SQLite may do ---- */
+
+/* The functions of the list, and those that take their place in SQL. */
+static bool is_allowed(const char *function)
+{
+    static const char *const more[] = { "like", "glob", "scaffold", "fingerprint" };
+    bool yes = st_function_find(function, strlen(function)) != NULL;
+
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        yes = yes || strcmp(function, more[i]) == 0;
+    return yes;
+}
+
+int st_expression_only(void *table, int action, const char *a, const char *b, const char *db, const char *source)
+{
+    (void)db, (void)source;
+    switch (action) {
+    case SQLITE_SELECT: return SQLITE_OK;
+    case SQLITE_READ: return table == NULL || strcmp(a, table) == 0 || strcmp(a, "fingerprint") == 0 ? SQLITE_OK : SQLITE_DENY;
+    case SQLITE_FUNCTION: return is_allowed(b) ? SQLITE_OK : SQLITE_DENY;
+    default: return SQLITE_DENY;
+    }
 }

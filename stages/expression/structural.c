@@ -2,6 +2,7 @@
 /* The patterns of a condition: checked, and its text as SQLite gets it (stages/expression/expression.h). */
 #include <string.h>
 
+#include "chem/fingerprint/scaffold_smiles.h"
 #include "pipeline/base/text.h"
 #include "stages/expression/chemistry.h"
 #include "stages/expression/expression.h"
@@ -55,19 +56,50 @@ static pl_code check_smarts(ch_worker *w, const char *smarts, size_t *at, pl_err
     return pl_fail(err, PL_ECONFIG, "smarts: '%.60s' is not a valid SMARTS, see column %d of it", smarts, (int)column);
 }
 
-static pl_code check_smiles(ch_worker *w, const char *smiles, pl_arena *mem, pl_error *err)
+/* The molecule of a SMILES. what: the function or column that it stands beside. */
+static pl_code read_smiles(ch_worker *w, ch_prepared *out, const char *what, const char *smiles, pl_arena *mem, pl_error *err)
 {
     ch_prepare_opts opts = ch_prepare_defaults();
-    ch_prepared p;
     pl_error said = { 0 };
     pl_code code;
 
     opts.conformer = CH_3D_NONE;
     opts.largest_fragment = false;
-    code = ch_worker_prepare(w, smiles, strlen(smiles), "smi", &opts, &p, mem, &said);
+    code = ch_worker_prepare(w, smiles, strlen(smiles), "smi", &opts, out, mem, &said);
     if (code == PL_OK)
         return PL_OK;
-    return pl_fail(err, code == PL_EINPUT ? PL_ECONFIG : code, "similarity: '%.60s' is not a SMILES: %s", smiles, said.text);
+    return pl_fail(err, code == PL_EINPUT ? PL_ECONFIG : code, "%s: '%.60s' is not a SMILES: %s", what, smiles, said.text);
+}
+
+/* Equality is that of texts, and those of the library are canonical. */
+static pl_code check_canonical(ch_worker *w, const char *smiles, bool scaffold, pl_arena *mem, pl_error *err)
+{
+    const char *what = scaffold ? "scaffold" : "smiles", *own = "";
+    ch_prepared p;
+    pl_code code = read_smiles(w, &p, what, smiles, mem, err);
+
+    if (code == PL_OK && scaffold)
+        code = ch_scaffold_smiles(&own, &p.mol, mem, err);
+    if (code != PL_OK)
+        return code;
+    if (!scaffold)
+        own = p.smiles;
+    if (strcmp(own, smiles) == 0)
+        return PL_OK;
+    if (own[0] == '\0')
+        return pl_fail(err, PL_ECONFIG, "scaffold: '%.60s' has no rings, so no scaffold; without rings it is ''", smiles);
+    return pl_fail(err, PL_ECONFIG, "%s: nothing is equal to '%.60s', which is written '%.200s' here", what, smiles, own);
+}
+
+static pl_code check_text(ch_worker *w, const char *text, st_text_is is, size_t *at, pl_arena *mem, pl_error *err)
+{
+    ch_prepared p;
+
+    if (is == ST_IS_SMARTS)
+        return check_smarts(w, text, at, err);
+    if (is == ST_IS_MOLECULE)
+        return read_smiles(w, &p, "similarity", text, mem, err);
+    return check_canonical(w, text, is == ST_IS_SCAFFOLD, mem, err);
 }
 
 static pl_code check_all(ch_worker *w, const char *text, const st_structural *s, size_t *at, pl_arena *mem, pl_error *err)
@@ -75,11 +107,13 @@ static pl_code check_all(ch_worker *w, const char *text, const st_structural *s,
     pl_code code = PL_OK;
 
     for (int i = 0; i < s->n_texts && code == PL_OK; i++) {
-        char *pattern = unquoted(text + s->text[i].at, s->text[i].n, mem);
-        if (pattern == NULL)
+        char *one;
+        pl_arena_reset(mem);
+        one = unquoted(text + s->text[i].at, s->text[i].n, mem);
+        if (one == NULL)
             return pl_fail(err, PL_ENOMEM, "a condition");
         *at = s->text[i].at;
-        code = s->text[i].smarts ? check_smarts(w, pattern, at, err) : check_smiles(w, pattern, mem, err);
+        code = check_text(w, one, s->text[i].is, at, mem, err);
     }
     return code;
 }

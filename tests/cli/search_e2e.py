@@ -228,6 +228,45 @@ def conditions_know_structures():
             assert {x.split()[0] for x in p.run("export", "smi", "--all", "--where", condition, "run")[1].splitlines()} == want
 
 
+def a_smiles_that_nothing_can_be_equal_to_is_refused_with_the_canonical_one():
+    with Project() as p:
+        p.put("lib.smi", "c1ccccc1CC one\nCCc1ccc2ccccc2c1 two\nOCC three\n")
+        rank = FLAT + '  rank: {objectives: [{property: mw, goal: minimise}], where: "%s"}\n'
+        p.run("run", p.workflow([p.path("lib.smi")], FLAT), "-q")
+        refused = (("scaffold = 'C1=CC=CC=C1'", "scaffold: nothing is equal to 'C1=CC=CC=C1', which is written 'c1ccccc1' here"),
+                   ("'c1ccc2ccccc2c1' != (scaffold)", "scaffold: nothing is equal to 'c1ccc2ccccc2c1', which is written '%s' here"),
+                   ("scaffold in ('c1ccccc1', 'Cc1ccccc1')", "scaffold: nothing is equal to 'Cc1ccccc1', which is written 'c1ccccc1' here"),
+                   ("case scaffold when 'C1=CC=CC=C1' then 1 else 0 end = 1", "scaffold: nothing is equal to 'C1=CC=CC=C1'"),
+                   ("scaffold is 'CCO'", "scaffold: 'CCO' has no rings, so no scaffold; without rings it is ''"),
+                   ("scaffold <> 'C(('", "scaffold: 'C((' is not a SMILES"),
+                   ("smiles = 'OCC'", "smiles: nothing is equal to 'OCC', which is written 'CCO' here"))
+        two = p.one("SELECT scaffold FROM fingerprint JOIN molecule USING(mol_id) WHERE smiles LIKE '%2%'")
+        for condition, why in refused:
+            why = why.replace("%s", two)
+            for args in (("search", "run"), ("export", "smi", "--all", "run")):
+                status, out, err = p.run(*args, "--where", condition, expect=2)
+                assert out == "" and "where: " + why in err, (condition, err)
+            w = p.workflow([p.path("lib.smi")], rank % condition, name="rank.yaml")
+            err = p.run("check", w, expect=2)[2]
+            line, text = next((i + 1, x) for i, x in enumerate(open(w).read().splitlines()) if "where" in x)
+            at = text.index("'", text.index("where")) if "in (" not in condition else text.index("'Cc1")
+            assert ":%d:%d: rank: where: %s" % (line, at + 2, why) in err, err
+            err = p.run("check", p.workflow([p.path("lib.smi")], "  read: {}\n  prepare: {keep: \"%s\"}\n" % condition, name="keep.yaml"), expect=2)[2]
+            assert "keep: " + why in err, err
+        for condition, titles in (("scaffold = 'c1ccccc1'", "one"), ("scaffold = '%s' or smiles in ('CCO', '')" % two, "two three"),
+                                  ("scaffold = ''", "three"), ("scaffold not in ('c1ccccc1', '')", "two"), ("scaffold glob '*C1=CC*'", "")):
+            out = p.run("export", "smi", "--all", "--where", condition, "run")[1]
+            assert [x.split()[1] for x in out.splitlines()] == titles.split(), (condition, out)
+        # What the library has is what may be written.
+        p.put("more.smi", lines_of(data("library.smi"), 400) + b"C[N+](C)(C)c1cccc[n+]1[O-] a\nC/C=C/C1CC1 b\n[Na+].[O-]C(=O)c1ccccc1 c\nC[C@H]1CC[C@@H](O)CC1 d\n"
+              b"OC(=O)[C@@H]1C[NH2+]C1 e\nC1CC[13CH2]C1 f\nO=c1cc[nH]cc1 g\nCC=[C@]=CC h\n[Fe]1CC1 i\n")
+        p.run("run", p.workflow([p.path("more.smi")], FLAT, workdir="more"), "-q")
+        for column in ("scaffold", "smiles"):
+            known = [x for x, in p.rows("SELECT DISTINCT m.%s FROM (SELECT smiles, scaffold FROM molecule JOIN fingerprint USING(mol_id)) m" % column, workdir="more")]
+            condition = "%s in (%s)" % (column, ", ".join("'%s'" % x for x in known))
+            assert len(p.run("export", "smi", "--all", "--where", condition, "more")[1].splitlines()) == p.one("SELECT count(*) FROM molecule", workdir="more")
+
+
 def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
     with Project() as p:
         p.put("lib.smi", "CCO a\n")
@@ -425,4 +464,4 @@ if __name__ == "__main__":
                 similar_molecules_are_found_most_similar_first, the_most_similar_of_thousands_is_found_wherever_it_is, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once, parts_of_a_pattern_that_are_not_compared_are_refused_everywhere,
                 hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,
-                a_wrong_pattern_in_a_condition_is_refused_with_its_column])
+                a_wrong_pattern_in_a_condition_is_refused_with_its_column, a_smiles_that_nothing_can_be_equal_to_is_refused_with_the_canonical_one])

@@ -25,7 +25,7 @@ static pl_text all;
 /* structural 0: without smarts and similarity; 1: with all; 2: neither SMILES nor fingerprints are known. */
 static void add(const char *text, int structural)
 {
-    static const char *const marks[] = { "", "+ ", "- " };
+    static const char *const marks[] = { "", "+ ", "- " }, *const is[] = { "SMARTS", "SMILES", "canonical", "scaffold" };
     static const st_structural known = { .smiles = "m.smiles", .bits = "f.bits" }, none = { 0 };
     st_structural s = structural == 1 ? known : none;
     pl_arena *mem = pl_arena_new(0);
@@ -44,7 +44,7 @@ static void add(const char *text, int structural)
     else
         pl_text_addf(&all, "\n    %llx %s\n", (unsigned long long)used, st_expression_sql(text, &s, mem));
     for (int i = 0; i < s.n_texts && code == PL_OK; i++)
-        pl_text_addf(&all, "    %s '%.*s'\n", s.text[i].smarts ? "SMARTS" : "SMILES", (int)s.text[i].n, text + s.text[i].at);
+        pl_text_addf(&all, "    %s '%.*s'\n", is[s.text[i].is], (int)s.text[i].n, text + s.text[i].at);
     if (structural == 0)
         assert_int_equal(st_expression_check(text, columns, NULL, NULL, NULL), code);
     pl_arena_free(mem);
@@ -340,7 +340,15 @@ static const char *const single[] = { "mw",
                                       "1 / similarity('C') > 2",
                                       "smarts",
                                       "similarity = 1",
-                                      "smarts('')" };
+                                      "smarts('')",
+                                      "(scaffold) = 'C1CC1' and 'CC' <> smiles",
+                                      "scaffold in ('C1CC1', 'O''', title) or not scaffold is not 'N'",
+                                      "case smiles when 'C' then 1 when 'N' then 2 end = 1",
+                                      "scaffold = '' or scaffold < 'C1CC1' or title = 'C'",
+                                      "lower(scaffold) = 'C' or smiles || 'C' = 'N' or replace(smiles, 'C', 'N') = 'O'",
+                                      "scaffold like 'C%' or coalesce(scaffold, 'C') = 'N' or (smiles = title) = 1",
+                                      "case when scaffold = 'C1CC1' then 'N' end = 'O'",
+                                      "cast(smiles as text) == 'C' and `smiles` == ('C')" };
 
 /* n times `what` between two words. */
 static void many_add(const char *before, const char *what, int n, const char *after, int structural)
