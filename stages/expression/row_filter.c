@@ -139,15 +139,13 @@ pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl
     return code;
 }
 
-/* Whether db has scores of a property of this name; as rank knows it, with or without its unit. */
-static pl_code is_scored(bool *yes, sqlite3 *db, const char *name, pl_error *err)
+/* Whether a query has a row. name: its parameter, or NULL if it has none. */
+static pl_code has_row(bool *yes, sqlite3 *db, const char *sql, const char *name, pl_error *err)
 {
-    static const char sql[] = "SELECT 1 FROM property p WHERE lower(name) IN (?1, lower(?1||' ('||coalesce(nullif(unit,''),'model')"
-                              "||')')) AND EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)";
     sqlite3_stmt *st = NULL;
     int rc = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
 
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK && name != NULL)
         rc = sqlite3_bind_text(st, 1, name, -1, SQLITE_STATIC);
     if (rc == SQLITE_OK)
         rc = sqlite3_step(st);
@@ -156,19 +154,35 @@ static pl_code is_scored(bool *yes, sqlite3 *db, const char *name, pl_error *err
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? PL_OK : pl_fail(err, PL_EIO, "where: %s", sqlite3_errmsg(db));
 }
 
-/* st_row_filter_ambiguous, of the properties that are scored in db. */
+/* st_row_filter_ambiguous, of the properties that are scored in db; as rank knows them, with or without their unit. */
 static pl_code check_scored(sqlite3 *db, uint64_t used, pl_error *err)
 {
+    static const char sql[] = "SELECT 1 FROM property p WHERE lower(name) IN (?1, lower(?1||' ('||coalesce(nullif(unit,''),'model')"
+                              "||')')) AND EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id)";
     pl_code code = PL_OK;
 
     for (int i = 0; columns[i].name != NULL && code == PL_OK; i++) {
         bool yes = false;
         if ((used >> i & 1) != 0)
-            code = is_scored(&yes, db, columns[i].name, err);
+            code = has_row(&yes, db, sql, columns[i].name, err);
         if (yes)
             code = fail_ambiguous(columns[i].name, err);
     }
     return code;
+}
+
+/* NULL is not '', so no molecule would be without alerts. */
+static pl_code check_alerts(sqlite3 *db, uint64_t used, pl_error *err)
+{
+    bool unknown = false;
+    pl_code code =
+        (used >> ALERTS & 1) == 0
+            ? PL_OK
+            : has_row(&unknown, db, "SELECT 1 FROM (SELECT alerts FROM molecule LIMIT 1) WHERE alerts IS NULL", NULL, err);
+
+    return unknown ? pl_fail(err, PL_ECONFIG,
+                             "where: alerts are NULL, as the run did not look for any; set stages.prepare.alerts and run it again")
+                   : code;
 }
 
 pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db, bool *functions, pl_arena *mem, pl_error *err)
@@ -179,6 +193,8 @@ pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db,
 
     if (code == PL_OK)
         code = check_scored(db, used, err);
+    if (code == PL_OK)
+        code = check_alerts(db, used, err);
     if (code != PL_OK)
         return code;
     *functions = found.n_edits > 0;

@@ -21,7 +21,8 @@ pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl
 pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl_error *err);
 
 /* A condition that was checked as SQL for `... FROM molecule WHERE (...)`, in mem. *functions: it needs those of
- * stages/expression/chemistry.h. ENOMEM; ECONFIG if it is ambiguous with a property of which db has scores. */
+ * stages/expression/chemistry.h. ENOMEM; ECONFIG if it is ambiguous with a property of which db has scores, or asks for alerts
+ * that were not looked for. */
 pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db, bool *functions, pl_arena *mem, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */

@@ -301,6 +301,10 @@ def alerts_are_shown_wherever_molecules_are():
         p.run("run", plain, "-q")
         assert p.rows("SELECT DISTINCT alerts FROM molecule") == [(None,)]
         assert "alerts" not in open(p.path("run", "hits.csv")).read() + p.run("top", "run")[1] + p.run("export", "csv", "run")[1]
+        # NULL is not '': a condition would find no molecule.
+        for args in (("export", "smi", "--all"), ("search",)):
+            err = p.run(*args, "--where", "mw > 0 and alerts = ''", "run", expect=2)[2]
+            assert "where: alerts are NULL, as the run did not look for any; set stages.prepare.alerts and run it again" in err, err
 
 
 def molecules_with_alerts_can_be_set_aside():
