@@ -15,6 +15,11 @@
 
 enum { NAME_SIZE = 160 };
 
+bool nn_target_opposed(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && strcmp(a, "none") != 0 && strcmp(b, "none") != 0 && strcmp(a, b) != 0;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 static bool same_shape(const nn_tensor *t, const nn_param *p)

@@ -75,6 +75,9 @@ typedef struct nn_target {
     nn_limits *columns;    /* [inputs.n_columns] of the same molecules; NULL: they are those of the inputs */
 } nn_target;
 
+/* Whether these two values of `better` contradict each other. NULL: unknown. */
+bool nn_target_opposed(const char *a, const char *b);
+
 typedef struct nn_model_file {
     const char *name;
     nn_target *target; /* [conf.outputs]                                 */

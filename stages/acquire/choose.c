@@ -42,6 +42,26 @@ static const char *text_of(choosing *x, sqlite3_stmt *st, int column)
     return pl_strdup(x->mem, text != NULL ? text : "");
 }
 
+/* Models of this property, in a database that an earlier version wrote, may contradict each other. */
+static pl_code check_better(const choosing *x, pl_error *err)
+{
+    int64_t n = 0;
+    pl_code code = pl_db_int(
+        x->db, &n, err,
+        "SELECT count(DISTINCT json_extract(t.value,'$.better')) FROM model m, json_each(coalesce(json_extract(m.metadata_json,"
+        "'$.target.targets'), json_array(json_extract(m.metadata_json,'$.target')))) t WHERE json_extract(t.value,'$.better') IN "
+        "('low','high') AND %Q IN (json_extract(t.value,'$.name'), json_extract(t.value,'$.name')||' ('||%Q||')') AND "
+        "coalesce(json_extract(t.value,'$.unit'),'')=%Q AND EXISTS(SELECT 1 FROM prediction r WHERE r.model_id=m.model_id AND "
+        "r.property_id=%lld)",
+        x->out->property, x->out->unit, x->out->unit, (long long)x->property_id);
+
+    if (n > 1)
+        code = pl_fail(err, PL_ECONFIG,
+                       "%s: by one of its models low values are better, by another high ones; give --goal maximize or minimize",
+                       x->out->property);
+    return code;
+}
+
 static pl_code take_property(choosing *x, sqlite3_stmt *st, pl_error *err)
 {
     const char *better = (const char *)sqlite3_column_text(st, 4), *goal = x->c->goal;
@@ -59,7 +79,7 @@ static pl_code take_property(choosing *x, sqlite3_stmt *st, pl_error *err)
     if (goal == NULL && strcmp(better, "none") == 0 && x->c->a.by != ST_UNCERTAINTY && x->c->a.by != ST_RANDOM)
         return pl_fail(err, PL_ECONFIG, "%s: neither high nor low values are said to be better; give --goal maximize or minimize",
                        x->out->property);
-    return PL_OK;
+    return goal == NULL ? check_better(x, err) : PL_OK;
 }
 
 /* "logS, gap": those that are scored. */

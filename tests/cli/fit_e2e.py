@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`molsieve fit`: from a table to a model in one line; its workflow is kept; what cannot be learned is refused."""
+import contextlib
 import csv
 import gzip
 import io
 import os
 import random
+import sqlite3
 
 from sieve import Project, main
 
@@ -219,6 +221,34 @@ def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
                           workdir="judge") == [("bare", "logS (model)", ""), ("mol", "logS", "mol")], models
 
 
+def models_that_contradict_each_other_are_not_averaged():
+    """One says that low values of the property are better, another that high ones are."""
+    with Project() as p:
+        p.put("in.csv", table(esol(40), "name,smiles,logS"))
+        for name, better in (("low", "low"), ("high", "high"), ("none", "none"), ("low2", "low")):
+            p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "-q", "-o", name, "--better", better)
+        p.put("new.smi", "CCCCO a\nc1ccccc1Cl b\n")
+        stages = ("  read: {}\n  prepare: {neutralise: true, conformers: {source: none}}\n  graph: {edges: topology}\n  score: {models: [%s]}\n"
+                  "  rank: {objectives: [{property: logS, goal: maximise}]}\n")
+        extra = "models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (m, m) for m in ("low", "high", "none", "low2"))
+        for a, b in (("low", "high"), ("high", "low")):
+            err = p.run("predict", "%s.safetensors,%s.safetensors" % (a, b), "new.smi", expect=2)[2]
+            assert "models: by %s %s values of logS are better, by %s %s ones" % (a, a, b, b) in err, err
+            err = p.run("check", p.workflow(["new.smi"], stages % ("none, %s, %s" % (a, b)), extra=extra), expect=2)[2]
+            assert "score: by one model low values of logS are better, by another high ones" in err, err
+        assert "logS_stdev" in p.run("predict", "low.safetensors,none.safetensors,low2.safetensors", "new.smi")[1]
+        p.run("run", p.workflow(["new.smi"], stages % "low, low2", extra=extra), "-q")
+        assert "low is better" in p.run("next", "run", "-n", "1")[2]
+        with contextlib.closing(sqlite3.connect(p.path("run/results.db"))) as db:  # as an earlier version scored
+            db.execute("UPDATE model SET metadata_json=replace(metadata_json, '\"better\":\"low\"', '\"better\":\"high\"') WHERE name='low2'")
+            assert db.total_changes == 1 and db.execute("DELETE FROM row_sum")
+            db.commit()
+        err = p.run("next", "run", "-n", "1", expect=2)[2]
+        assert "logS: by one of its models low values are better, by another high ones; give --goal" in err, err
+        assert "high is better" in p.run("next", "run", "-n", "1", "--goal", "maximize")[2]
+
+
 main([a_table_becomes_a_model_with_its_errors, its_workflow_is_kept_and_can_be_edited_and_run,
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
-      what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, a_model_without_a_unit_is_not_averaged_with_one_that_has_one])
+      what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, a_model_without_a_unit_is_not_averaged_with_one_that_has_one,
+      models_that_contradict_each_other_are_not_averaged])

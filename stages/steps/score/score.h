@@ -17,6 +17,7 @@
 typedef struct st_predicted {
     const char *name, *own; /* own: what it is called beside a label in another unit (stages/steps/train/model_row.h) */
     const char *unit;       /* "": unknown                                                                        */
+    const char *better;     /* low, high or none; NULL: of a program, or trained here                             */
     bool domain, interval;  /* its model has training fingerprints; a prediction interval                */
     bool range;             /* its model has a range (models/domain/range.h)                                      */
     bool program;           /* of the stage external: a program of the user's, which has nothing of these         */

@@ -41,31 +41,46 @@ static void search_join(st_scorer *s, int k)
     t->searched = s->model[t->model].m->domain.n > 0 ? j : -1;
 }
 
-/* A target of m that an earlier model predicts as the probability of a class and m as a number, or the other way round; NULL: none. */
-static const nn_target *other_kind(const st_scorer *s, const nn_model_file *m, const char **model)
+/* Two targets of one property, whose values have a mean: numbers or probabilities both, and the same end of them better. */
+static pl_code target_agrees(const nn_model_file *a, const nn_target *x, const nn_model_file *b, const nn_target *y, pl_error *err)
 {
+    static const char *const kinds[] = { "a number", "the probability of a class" };
+
+    if (strcmp(x->name, y->name) != 0 || strcmp(x->unit, y->unit) != 0)
+        return PL_OK;
+    if (a->classifies != b->classifies)
+        return pl_fail(err, PL_ECONFIG,
+                       "models: %s predicts %s as %s and %s as %s, which have no mean; predict with one after the other", a->name,
+                       x->name, kinds[a->classifies], b->name, kinds[b->classifies]);
+    if (nn_target_opposed(x->better, y->better))
+        return pl_fail(
+            err, PL_ECONFIG,
+            "models: by %s %s values of %s are better, by %s %s ones; train one of them again with the other `better`, or "
+            "predict with one after the other",
+            a->name, x->better, x->name, b->name, y->better);
+    return PL_OK;
+}
+
+/* Those of m and of the models before it. */
+static pl_code targets_agree(const st_scorer *s, const nn_model_file *m, pl_error *err)
+{
+    pl_code code = PL_OK;
+
     for (int j = 0; j < s->n_targets; j++) {
         const nn_model_file *other = s->model[s->target[j].model].m;
-        const nn_target *t = &other->target[s->target[j].output];
-        *model = other->name;
-        for (int32_t i = 0; i < m->conf.outputs && other->classifies != m->classifies; i++)
-            if (strcmp(t->name, m->target[i].name) == 0 && strcmp(t->unit, m->target[i].unit) == 0)
-                return t;
+        for (int32_t i = 0; i < m->conf.outputs && code == PL_OK; i++)
+            code = target_agrees(other, &other->target[s->target[j].output], m, &m->target[i], err);
     }
-    return NULL;
+    return code;
 }
 
 pl_code st_scorer_add(st_scorer *s, nn_model_file *m, nn_mirror_mode mirror, pl_error *err)
 {
-    static const char *const kinds[] = { "a number", "the probability of a class" };
-    const char *earlier;
-    const nn_target *t = other_kind(s, m, &earlier);
+    const pl_code code = targets_agree(s, m, err);
     const int k = s->n_models++;
 
-    if (t != NULL)
-        return pl_fail(err, PL_ECONFIG,
-                       "models: %s predicts %s as %s and %s as %s, which have no mean; predict with one after the other", earlier,
-                       t->name, kinds[!m->classifies], m->name, kinds[m->classifies]);
+    if (code != PL_OK)
+        return code;
     if (s->n_targets + m->conf.outputs > ST_SCORES_MAX)
         return pl_fail(err, PL_ECONFIG, "models: they predict more than %d numbers", ST_SCORES_MAX);
     if (s->n_networks + nn_model_networks(m) > ST_MODELS_MAX)
