@@ -342,6 +342,8 @@ static pl_code predict_run(predict *c, pl_error *err)
                                           : "records are read from the terminal");
     if (code == PL_OK && (checked || c->answers.fields || st_given_reads(&c->given)))
         code = reader_open(c, err);
+    if (code == PL_OK)
+        code = st_given_check_shown(&c->given, &c->answers, err);
     if (code == PL_OK && c->output != NULL)
         code = st_out_open(&c->out, c->output, c->mem, err);
     if (code == PL_OK)

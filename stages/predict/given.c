@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "chem/records/relation.h"
 #include "pipeline/base/field.h"
@@ -68,6 +69,29 @@ pl_code st_given_open(st_given *g, const pl_names *columns, const st_scorer *s, 
         code = set_one(g, strsep(&next, ","), err);
     free(words);
     return code;
+}
+
+/* The column of --set with this name, in any letter case; -1: none. */
+static int fixed_find(const st_given *g, const char *name)
+{
+    for (int k = 0; k < g->columns->n; k++)
+        if (!isnan(g->fixed[k]) && strcasecmp(g->columns->name[k], name) == 0)
+            return k;
+    return -1;
+}
+
+pl_code st_given_check_shown(const st_given *g, const st_answers *a, pl_error *err)
+{
+    for (int k = 0; k < a->n; k++) {
+        const char *name = a->column[k].name;
+        const int at = fixed_find(g, name);
+        if (at >= 0)
+            return pl_fail(
+                err, PL_ECONFIG,
+                "--columns: by --set the model reads %s=%g for all records; leave %s out, or ask input_%s for what the input has",
+                g->columns->name[at], (double)g->fixed[at], name, name);
+    }
+    return PL_OK;
 }
 
 /* ---- of the records ---- */

@@ -16,6 +16,9 @@ typedef struct st_given {
 /* set: "temperature=25,pH=7.4", or NULL. s: the models, with their columns. ECONFIG: it is not that, or no model reads such a column. */
 pl_code st_given_open(st_given *g, const pl_names *columns, const st_scorer *s, const char *set, pl_error *err);
 
+/* ECONFIG: an answer would show a column of the input beside a prediction for another value of it, which --set gives. */
+pl_code st_given_check_shown(const st_given *g, const st_answers *a, pl_error *err);
+
 bool st_given_reads(const st_given *g); /* whether records must have columns */
 
 /* ECONFIG: a column is none of name[n], the fields of the input. */

@@ -341,6 +341,14 @@ def units_and_limits_of_columns_are_heard():
         for args, says in ((["--columns", "Y,y"], "--columns: the answer has y; for the column of the input ask input_Y"),
                            (["--set", "pH=7,temperature=1,pH=8"], "--set: pH is there twice")):
             assert says in p.run("predict", "plain.safetensors", "k.csv", *args, expect=2)[2], args
+        # A prediction for another temperature does not stand beside that of the table.
+        both = ("--set", "temperature=40")
+        for name in ("temperature", "Temperature"):
+            said = p.run("predict", "plain.safetensors", "k.csv", *both, "-c", name + ",y", expect=2)[2]
+            assert "by --set the model reads temperature=40 for all records; leave %s out, or ask input_%s" % (name, name) in said, said
+        rows = predicted(p, "k.csv", *both, "-c", "input_temperature,pH,y", model="plain.safetensors")[0]
+        assert [r["input_temperature"] for r in rows] == ["20", "293", "20", "20"] and len({r["y"] for r in rows}) == 1 and rows[0]["pH"] == "7", rows
+        assert predicted(p, "k.csv", "-c", "temperature,y,problem", model="plain.safetensors", expect=3)[0][0]["temperature"] == "20"
         # The unit of a label that the workflow keeps is none of the columns', and the columns' own one is looked at.
         models = "models: {m: {path: unit.safetensors}}\n"
         for units, status in (("C", 0), ("K", 2)):
