@@ -39,7 +39,7 @@ typedef struct fit {
     const char *model;           /* the file                                   */
     const char *folder;          /* NAME.fit beside it: the workflow, its run  */
     const char *workflow, *made; /* made: the model where the run leaves it */
-    bool quiet;
+    bool named, quiet;           /* named: by --output                         */
     pl_arena *mem;
 } fit;
 
@@ -104,6 +104,7 @@ static pl_code paths_make(fit *f, const char *output, pl_error *err)
     const char *slash, *base;
     size_t n;
 
+    f->named = output != NULL;
     if (output == NULL)
         output = pl_sprintf(f->mem, "%s%s", name_of(f->table.target, f->mem), ending);
     if (output == NULL)
@@ -180,6 +181,19 @@ static pl_code table_read(fit *f, const char *task, pl_error *err)
 
 /* ---- the workflow -------------------------------------------------------- */
 
+/* Two targets may have one name for a file, log/S and log_S; --output says which file is meant. */
+static pl_code check_target(const fit *f, const pl_bytes *old, pl_error *err)
+{
+    bool same = true;
+    pl_code code = f->named ? PL_OK : st_recipe_learns(&same, old->data, old->len, f->table.target, err);
+
+    return same || code != PL_OK
+               ? code
+               : pl_fail(err, PL_ECONFIG,
+                         "%s is the workflow of another target than %s; choose another name with --output, or remove %s",
+                         f->workflow, f->table.target, f->folder);
+}
+
 /* Never over a file that someone else has made or edited. */
 static pl_code workflow_write(const fit *f, pl_error *err)
 {
@@ -194,6 +208,10 @@ static pl_code workflow_write(const fit *f, pl_error *err)
         return pl_fail(err, PL_ECONFIG,
                        "%s was edited; `molsieve run %s` runs it; to begin again choose another --output, or remove the folder",
                        f->workflow, f->workflow);
+    if (there)
+        code = check_target(f, &old, err);
+    if (code != PL_OK)
+        return code;
     if (!there && access(f->model, F_OK) == 0)
         return pl_fail(err, PL_ECONFIG, "%s is there already, and not from `fit`; choose another name with --output", f->model);
     st_recipe_write(&text, &f->table, &f->recipe);

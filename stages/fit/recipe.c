@@ -94,15 +94,21 @@ static void add_column_units(pl_text *out, const st_fit_columns *c)
     }
 }
 
+static void add_label(pl_text *out, const char *target)
+{
+    pl_text_add(out, "    labels: [");
+    add_quoted(out, target);
+    pl_text_add(out, "]\n");
+}
+
 static void add_prepare(pl_text *out, const st_fit_table *t, const st_recipe_ask *ask, bool network)
 {
     pl_text_add(
         out, "stages:\n  read: {}\n  prepare:\n    neutralise: true             # acids and bases may be drawn in either form\n");
     pl_text_addf(out, "    conformers: {source: %s} # %s\n", network ? "generate" : "none",
                  network ? "the network reads 3D structures" : "trees and gp read bonds only");
-    pl_text_add(out, "    labels: [");
-    add_quoted(out, t->target);
-    pl_text_add(out, "]\n    properties:\n      ");
+    add_label(out, t->target);
+    pl_text_add(out, "    properties:\n      ");
     add_quoted(out, t->target);
     pl_text_addf(out, ": {task: %s, better: %s", ask->classes ? "classification" : "regression",
                  ask->better != NULL ? ask->better : "none");
@@ -227,4 +233,17 @@ bool st_recipe_is_own(const char *text, size_t n)
         return false;
     sum_of(text + first, n - first, sum);
     return memcmp(text + sizeof head - 1, sum, SUM_DIGITS) == 0;
+}
+
+pl_code st_recipe_learns(bool *yes, const char *text, size_t n, const char *target, pl_error *err)
+{
+    pl_text line = { 0 };
+    pl_code code;
+
+    pl_text_add(&line, "\n");
+    add_label(&line, target);
+    code = pl_text_ok(&line) ? PL_OK : pl_fail(err, PL_ENOMEM, "a workflow");
+    *yes = code == PL_OK && memmem(text, n, pl_text_str(&line), line.len) != NULL;
+    pl_text_free(&line);
+    return code;
 }

@@ -180,6 +180,15 @@ def what_cannot_be_learned_is_refused_before_any_work():
         _, out, _ = p.run("fit", "some.csv", "-t", "a ${x} b", "--family", "gp")
         assert "39 of 40 records" in out and "left out: 1 not a number, the first in line 6: n.d." in out, out
         assert os.path.exists(p.path("a_x_b.safetensors"))
+        # Another target whose file would have the same name.
+        kept = read(p.path("a_x_b.safetensors")), read(p.path("a_x_b.fit/train.yaml"))
+        p.put("other.csv", table(esol(40), "id,smiles,a_x b"))
+        for more in ((), ("--dry-run",)):
+            err = p.run("fit", "other.csv", "-t", "a_x b", "--family", "gp", *more, expect=2)[2]
+            assert "a_x_b.fit/train.yaml is the workflow of another target than a_x b; choose another name with --output, or remove a_x_b.fit" in err, err
+        assert kept == (read(p.path("a_x_b.safetensors")), read(p.path("a_x_b.fit/train.yaml")))
+        p.run("fit", "some.csv", "-t", "a ${x} b", "--family", "gp", "--seed", "2", "-q")
+        p.run("fit", "other.csv", "-t", "a_x b", "--family", "gp", "-q", "-o", "second")
 
 
 def the_unit_of_the_table_is_the_unit_of_the_model():
