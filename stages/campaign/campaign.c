@@ -221,7 +221,7 @@ static pl_code take_back_work(const st_campaign *x, pl_store *s, void *ctx, pl_e
     int64_t *n = ctx;
     const char *condition = "1";
     bool functions = false;
-    pl_code code = x->c->where != NULL ? st_row_filter_sql(&condition, x->c->where, &functions, x->mem, err) : PL_OK;
+    pl_code code = x->c->where != NULL ? st_row_filter_sql(&condition, x->c->where, s->db, &functions, x->mem, err) : PL_OK;
 
     if (code == PL_OK && functions)
         code = st_chemistry_add(s->db, NULL, err);
