@@ -334,7 +334,7 @@ def models_and_a_program_score_side_by_side():
         assert p.one("SELECT max(mean) FROM score JOIN property USING(property_id) WHERE name='points'") < 0
 
 
-def a_name_of_a_column_and_of_a_property_is_refused_in_a_condition():
+def a_column_and_property_of_one_name_is_refused_in_a_condition():
     """Objectives mean the property, where the column: a condition with the name would ask for something else than the ranking shows."""
     with Project() as p:
         for name in ("logp", "charge", "MW", "Scaffold"):
@@ -537,4 +537,4 @@ if __name__ == "__main__":
           the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           an_answer_in_another_place_costs_its_molecule, a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
-          kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side, a_name_of_a_column_and_of_a_property_is_refused_in_a_condition])
+          kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side, a_column_and_property_of_one_name_is_refused_in_a_condition])

@@ -326,8 +326,11 @@ static void no_request_goes_to_a_worker_of_another_version(void **state)
 
     (void)state;
     for (size_t k = 0; k < KINDS; k++) {
-        const int wanted = kinds[k].op == CH_OP_VERSION ? 0 : kinds[k].op == CH_OP_BUILD ? 2 : 1; /* before it is built, too */
-        int refused = 0;
+        int refused = 0, wanted = 1;
+        if (kinds[k].op == CH_OP_VERSION)
+            wanted = 0;
+        if (kinds[k].op == CH_OP_BUILD) /* before it is built, too */
+            wanted = 2;
         for (int i = 0; i < 2; i++) {
             ch_worker *w = worker_open();
             pl_error err = { 0 };

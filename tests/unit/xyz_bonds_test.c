@@ -229,6 +229,7 @@ static void records_without_their_hydrogens_are_refused(void **state)
 static void write_sheet(char *out, size_t cap, int n)
 {
     static const int step[3][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 } };
+    static const double angles[3] = { 0, 4 * M_PI / 3, 2 * M_PI / 3 };
     const double c = 1.42, h = 1.09;
     size_t at = 0;
     int n_atoms = 0;
@@ -238,7 +239,7 @@ static void write_sheet(char *out, size_t cap, int n)
             for (int k = 0; k < 6;
                  k++) { /* three bonds of both carbons; the first of each is always there, so it writes the carbon */
                 const int side = k < 3 ? 1 : -1, a = i - side * step[k % 3][0], b = j - side * step[k % 3][1];
-                const double angle = k % 3 == 0 ? 0 : k % 3 == 1 ? 4 * M_PI / 3 : 2 * M_PI / 3;
+                const double angle = angles[k % 3];
                 const double x = 1.5 * c * (i + j) + (side < 0 ? c : 0), y = c * sqrt(0.75) * (i - j);
                 if (k % 3 == 0)
                     at += (size_t)snprintf(out + at, cap - at, "C %.4f %.4f 0\n", x, y);
