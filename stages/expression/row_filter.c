@@ -151,7 +151,9 @@ static pl_code has_row(bool *yes, sqlite3 *db, const char *sql, const char *name
         rc = sqlite3_step(st);
     *yes = rc == SQLITE_ROW;
     (void)sqlite3_finalize(st);
-    return rc == SQLITE_ROW || rc == SQLITE_DONE ? PL_OK : pl_fail(err, PL_EIO, "where: %s", sqlite3_errmsg(db));
+    if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+        return PL_OK;
+    return pl_fail(err, (rc & 0xff) == SQLITE_NOMEM ? PL_ENOMEM : PL_EIO, "where: %s", sqlite3_errmsg(db));
 }
 
 /* st_row_filter_ambiguous, of the properties that are scored in db; as rank knows them, with or without their unit. */

@@ -28,7 +28,9 @@ typedef struct checking {
     const st_acquire_conf *c;
     pl_problems *problems;
     pl_arena *mem;
-    const st_train_conf *train; /* NULL: the workflow trains nothing */
+    const st_train_conf *train;    /* NULL: the workflow trains nothing */
+    const st_predicted *predicted; /* [n_predicted]; -1: unknown */
+    int n_predicted;
 } checking;
 
 static const pl_node *at(const checking *x, const char *group, const char *name)
@@ -43,8 +45,8 @@ static const pl_node *at(const checking *x, const char *group, const char *name)
 
 static void property_check(const checking *x)
 {
-    st_predicted predicted[ST_SCORES_MAX];
-    const int n = st_score_properties(x->wf, predicted, x->mem);
+    const st_predicted *predicted = x->predicted;
+    const int n = x->n_predicted;
     const char *name[ST_SCORES_MAX];
     int n_names = 0;
     bool found = x->c->property == NULL;
@@ -119,8 +121,6 @@ static void deviation_check(const checking *x)
 static void where_check(const checking *x)
 {
     const pl_step *prepare = pl_workflow_step(x->wf, "prepare");
-    st_predicted predicted[ST_SCORES_MAX];
-    int n;
     bool alerts = false;
     size_t byte = 0;
     pl_error err = { 0 };
@@ -128,10 +128,9 @@ static void where_check(const checking *x)
 
     if (x->c->where == NULL)
         return;
-    n = st_score_properties(x->wf, predicted, x->mem);
     code = st_row_filter_check(x->c->where, &alerts, &byte, &err);
-    for (int k = 0; k < n && code == PL_OK; k++)
-        code = st_row_filter_ambiguous(x->c->where, predicted[k].name, &err);
+    for (int k = 0; k < x->n_predicted && code == PL_OK; k++)
+        code = st_row_filter_ambiguous(x->c->where, x->predicted[k].name, &err);
     if (code != PL_OK)
         st_expression_problem(x->problems, at(x, NULL, "where"), "acquire", byte, &err);
     else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
@@ -320,6 +319,7 @@ static void campaign_check(const checking *x)
 void st_acquire_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const pl_step *train = pl_workflow_step(wf, "train");
+    st_predicted predicted[ST_SCORES_MAX];
     checking x = { .wf = wf,
                    .step = step,
                    .c = step->conf,
@@ -331,6 +331,8 @@ void st_acquire_check(const pl_workflow *wf, const pl_step *step, pl_problems *p
         pl_problem_refused(problems, step->node, NULL);
         return;
     }
+    x.predicted = predicted;
+    x.n_predicted = st_score_properties(wf, predicted, x.mem);
     property_check(&x);
     deviation_check(&x);
     where_check(&x);

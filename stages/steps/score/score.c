@@ -113,8 +113,28 @@ int st_score_properties(const pl_workflow *wf, st_predicted *out, pl_arena *mem)
     return n;
 }
 
+static bool contradicts(const st_predicted *a, const st_predicted *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0 && nn_target_opposed(a->better, b->better);
+}
+
+/* The scores of models of one property are averaged. */
+static void check_better(const st_predicted *p, int n, const pl_step *step, pl_problems *problems)
+{
+    const char *name = NULL;
+
+    for (int k = 1; k < n && name == NULL; k++)
+        for (int j = 0; j < k; j++)
+            name = contradicts(&p[j], &p[k]) ? p[k].name : name;
+    if (name != NULL)
+        pl_problem_add(problems, step->node,
+                       "score: by one model low values of %s are better, by another high ones; train one of them again with the "
+                       "other `better`, or score with one of them",
+                       name);
+}
+
 /* A molecule has one score of a property. */
-static void check_program(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     pl_arena *mem = pl_arena_new(1 << 14);
     st_predicted all[ST_SCORES_MAX];
@@ -132,30 +152,7 @@ static void check_program(const pl_workflow *wf, const pl_step *step, pl_problem
                        "score: %s is predicted by a model and scored by the program of `external`, in one unit; give "
                        "external.property another name",
                        program->name);
-    pl_arena_free(mem);
-}
-
-static bool contradicts(const st_predicted *a, const st_predicted *b)
-{
-    return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0 && nn_target_opposed(a->better, b->better);
-}
-
-/* The scores of models of one property are averaged. */
-static void check_better(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    pl_arena *mem = pl_arena_new(1 << 14);
-    st_predicted p[ST_SCORES_MAX];
-    const int n = mem != NULL ? model_properties(wf, p, mem) : 0;
-    const char *name = NULL;
-
-    for (int k = 1; k < n && name == NULL; k++)
-        for (int j = 0; j < k; j++)
-            name = contradicts(&p[j], &p[k]) ? p[k].name : name;
-    if (name != NULL)
-        pl_problem_add(problems, step->node,
-                       "score: by one model low values of %s are better, by another high ones; train one of them again with the "
-                       "other `better`, or score with one of them",
-                       name);
+    check_better(all, n, step, problems);
     pl_arena_free(mem);
 }
 
@@ -165,8 +162,7 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
 
     st_compute_check(&c->compute, step, problems);
     st_model_list_check(wf, step, &c->models, problems);
-    check_program(wf, step, problems);
-    check_better(wf, step, problems);
+    check_properties(wf, step, problems);
 }
 
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
