@@ -161,7 +161,9 @@ static pl_code column_ask(st_answers *a, const list *parts, const char *name, pl
     const char *other = c.kind == FIELD ? other_case(parts, name) : NULL;
 
     if (other != NULL)
-        return pl_fail(err, PL_ECONFIG, "--columns: the answer has %s; for the column of the input ask input_%s", other, name);
+        return pl_fail(err, PL_ECONFIG,
+                       "--columns: %s: did you mean %s, which is predicted? For a column of the input ask input_%s", name, other,
+                       name);
     return column_add(a, c, err);
 }
 

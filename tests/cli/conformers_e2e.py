@@ -360,7 +360,7 @@ METHANOL = ((-0.36, 0.02, 0.01, "C"), (1.04, 0, 0, "O"), (-0.73, 1.04, 0.05, "H"
 BONDS = "  1  2  1  0", "  1  3  1  0", "  1  4  1  0", "  1  5  1  0", "  2  6  1  0"
 # A text of this molfile, what stands there instead, and what `energy` says; None: nothing, it has one.
 DAMAGED = (("", "", None), ("    1.3600", "    1,3600", "has '1,3600'"), ("    1.3600", "       abc", "has 'abc'"), ("    1.3600", "          ", "has ''"),
-           ("    1.3600", "       nan", "no sane position"), ("    1.3600", "   90.0000", "atoms 2 and 6 are bonded, and farther than 5 Angstrom"),
+           ("    1.3600", "       nan", "atom 6 has 'nan' where a position has a number"), ("    1.3600", "   90.0000", "atoms 2 and 6 are bonded, and farther than 5 Angstrom"),
            ("    1.3600", "    5.0000", None), ("    1.3600   -0.4400   -0.8000", "    1.0400    0.0000    0.0000", "closer than 0.6"), (" O ", " A ", "not an element"),
            ("  1  2  1", "  1  2  8", "type 8"), ("  1  2  1", "  1  1  1", "Invalid bond"), ("  1  2  1", "  1  9  1", "Invalid bond"), (" C ", " B ", "no type"),
            ("  2  6  1", "  1  2  1", "Invalid bond"), ("  1  2  1", "  1  2  4", "kekulize"), ("  6  5", "  6  6", "M  END"), ("  6  5", "  7  5", "Missing data"))

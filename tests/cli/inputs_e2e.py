@@ -338,7 +338,7 @@ def units_and_limits_of_columns_are_heard():
             assert [r["problem"] for r in rows] == ["", "column temperature: temperature units is 'K', and " + why,
                                                    "column temperature: no number in this record", ""], rows
             assert rows[0]["y"] == rows[3]["y"] != "" and [r["input_Y"] for r in rows] == list("1234"), rows
-        for args, says in ((["--columns", "Y,y"], "--columns: the answer has y; for the column of the input ask input_Y"),
+        for args, says in ((["--columns", "Y,y"], "--columns: Y: did you mean y, which is predicted? For a column of the input ask input_Y"),
                            (["--set", "pH=7,temperature=1,pH=8"], "--set: pH is there twice")):
             assert says in p.run("predict", "plain.safetensors", "k.csv", *args, expect=2)[2], args
         # A prediction for another temperature does not stand beside that of the table.

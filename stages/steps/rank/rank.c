@@ -327,9 +327,9 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
 static void check_ambiguous(const st_rank_conf *c, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     pl_error err = { 0 };
-    pl_code code = PL_OK;
+    pl_code code = c->where != NULL ? st_row_filter_ambiguous(c->where, "", &err) : PL_OK;
 
-    if (c->where == NULL || st_row_filter_ambiguous(c->where, "", NULL) != PL_OK) /* check_where says what else is wrong */
+    if (c->where == NULL || code == PL_ECONFIG) /* check_where says what else is wrong */
         return;
     for (int i = 0; i < k->n_predicted && code == PL_OK; i++)
         code = st_row_filter_ambiguous(c->where, k->predicted[i].name, &err);
