@@ -97,6 +97,8 @@ def a_family_is_learned_evaluated_and_scored():
         family(p, "trees", name="one.yaml", workdir="one")
         p.run("run", "one.yaml", "-q", "seed=2")
         assert "differs" in p.run("model", "diff", p.path("run", MODEL), p.path("one", MODEL), expect=1)[1]
+        p.run("run", "one.yaml", "-q", "seed=2", "stages.evaluate.on=[]")  # not said: what it did not learn from
+        assert sorted(p.rows("SELECT DISTINCT part FROM evaluation", workdir="one")) == [("test",), ("valid",)]
 
 
 RARE = "Li Be Al Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Zr Mo Ru Rh Pd Ag Cd In Sn Sb Te W Re Os Ir Pt Au Hg Tl Pb Bi".split()
