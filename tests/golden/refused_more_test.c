@@ -51,7 +51,7 @@ static const command commands[] = {
     { "init train d%ld", 8, 3, 1 },
     { "explain net.yaml", 14, 20, 8 },
     { "bench --memory --batch 1 -m net/models/m.safetensors --molecules one.sdf", 6, 0, 0 },
-    { "campaign c.yaml -q -j 1", 20, 22, 9 },
+    { "campaign c.yaml -q -j 1", 20, 15, 15 },
 };
 
 static void tables_write(void)

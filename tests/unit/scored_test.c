@@ -264,7 +264,8 @@ static st_scorer *predicting(void)
     assert_non_null(s);
     memset(model, 0, sizeof model);
     for (int k = 0; k < 4; k++) {
-        target[k] = (nn_target){ .name = k == 3 ? "other" : "first", .interval = { .part = "test", .n = 1 } };
+        target[k] =
+            (nn_target){ .name = k == 3 ? "other" : "first", .unit = "", .better = "none", .interval = { .part = "test", .n = 1 } };
         target[k].interval.band[0] = (nn_band){ .within = k + 1 };
     }
     for (int k = 0; k < 3; k++) {
@@ -345,11 +346,15 @@ static void structures_of_one_molecule_are_adjacent(void **unused)
 
 static void models_may_predict_256_numbers(void **unused)
 {
+    static nn_target target[ST_SCORES_MAX];
     st_scorer *s = PL_NEW(mem, st_scorer, 1);
-    nn_model_file m = { .name = "a", .conf.outputs = ST_SCORES_MAX - 1 }, two = { .name = "b", .conf.outputs = 2 };
+    nn_model_file m = { .name = "a", .conf.outputs = ST_SCORES_MAX - 1, .target = target },
+                  two = { .name = "b", .conf.outputs = 2, .target = target };
     pl_error err = { 0 };
 
     (void)unused;
+    for (int k = 0; k < ST_SCORES_MAX; k++)
+        target[k] = (nn_target){ .name = "y", .unit = "", .better = "none" };
     assert_int_equal(st_scorer_add(s, &m, NN_MIRROR_AS_IS, NULL), PL_OK);
     assert_int_equal(st_scorer_add(s, &two, NN_MIRROR_AS_IS, &err), PL_ECONFIG);
     assert_string_equal(err.text, "models: they predict more than 256 numbers");
