@@ -73,6 +73,16 @@ pl_code st_before_compare(const st_campaign *x, const st_outcome_row *row, int64
 
 /* ---- a workflow ---- */
 
+/* The last "/rounds/" of a path, whose work directory may have been moved since; NULL: it has none. */
+static const char *rounds_in(const char *path)
+{
+    const char *last = NULL;
+
+    for (const char *at = strstr(path, "/rounds/"); at != NULL; at = strstr(at + 1, "/rounds/"))
+        last = at;
+    return last;
+}
+
 /* The folder of the newest round, other than `own`, that values were stored from and that is there. NULL: none. */
 static pl_code folder_find(const char **folder, const char **source, const st_campaign *x, pl_store *s, const char *own,
                            pl_error *err)
@@ -87,9 +97,9 @@ static pl_code folder_find(const char **folder, const char **source, const st_ca
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->label, -1, SQLITE_STATIC);
     while (*folder == NULL && pl_db_next(st, &code, err)) {
-        const char *text = (const char *)sqlite3_column_text(st, 0), *at = strstr(text, "/rounds/"), *path, *results;
-        for (const char *p = at; p != NULL; p = strstr(p + 1, "/rounds/"))
-            at = p; /* the last: the work directory may have been moved */
+        const char *text = (const char *)sqlite3_column_text(st, 0), *at = rounds_in(text), *path, *results;
+        if (at == NULL)
+            continue;
         results = pl_sprintf(x->mem, "%s%s", x->wf->workdir, at);
         path = pl_sprintf(x->mem, "%s%.*s", x->wf->workdir, (int)(strlen(at) - strlen("/results.db")), at);
         *source = pl_strdup(x->mem, text);
