@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_written.cpp - what Open Babel reads from the text of a record as something else.
 //
-// It reads a position that is no number as far as it is one ("1,36" as 1, "abc" as 0), "inf" as a number to which it adds no hydrogens, the bonds of queries (types 5 to 8 of a molfile)
-// and between molecules (9, 10) as bonds of that order, and bonds of MOL2 that are not known or none ("un", "du", "nc") as single, "aromatic" as order 0. Of the
-// fourth line of a molfile it reads as many columns as are numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at
-// its ends, the atom of a list of elements as the first of them, an atom that is called "Boc" as the element that it has, a bond of order 0 as a single one, and the old code of a radical not at all.
+// It reads a position that is no number as far as it is one ("1,36" as 1, "abc" as 0), and adds no hydrogens where one is "inf". It reads
+// the bonds of queries (types 5 to 8 of a molfile) and between molecules (9, 10) as bonds of that order, bonds of MOL2 that are not known
+// or none ("un", "du", "nc") as single, and "aromatic" as order 0. Of the fourth line of a molfile it reads as many columns as are
+// numbers ("3 2" as 3 atoms without bonds), a polymer as one unit with hydrogen at its ends, the atom of a list of elements as the first
+// of them, an atom that is called "Boc" as the element that it has, a bond of order 0 as a single one, and the old code of a radical not
+// at all.
 // Of an atom of a crystal in two places, and of all models of a CIF, it makes atoms of one molecule. Where a line of MOL2 is cut short it
 // takes what the line before had, it leaves out such an atom of PDB, and a position that CML or CIF do not have is 0.
 #include "chem/worker_program/worker.hpp"

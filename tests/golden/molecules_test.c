@@ -16,6 +16,7 @@
 #include "chem/worker/worker_client.h"
 #include "chem/common/descriptors.h"
 #include "golden/golden_text.h"
+#include "golden/golden_worker.h"
 
 #define DONE(call)                    \
     do {                              \
@@ -100,23 +101,6 @@ static void record_prepare(pl_text *out, ch_worker *w, const char *text, size_t 
     pl_arena_free(mem);
 }
 
-static ch_worker *worker_open(void)
-{
-    static const ch_worker_opts opts = { .cpu_first_s = 20, .cpu_retry_s = 20 };
-    ch_worker_info info;
-    pl_error err = { 0 };
-    ch_worker *w;
-
-    if (ch_worker_open(&w, &opts, &err) != PL_OK || ch_worker_version(w, &info, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    if (strcmp(info.openbabel, "3.1.0") != 0 && strcmp(info.openbabel, "3.1.1") != 0) {
-        ch_worker_close(w);
-        print_message("skipped: Open Babel is %s, not 3.1\n", info.openbabel);
-        skip();
-    }
-    return w;
-}
-
 /* ---- files ------------------------------------------------------------------------------ */
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
@@ -146,7 +130,7 @@ static void file_say(pl_text *out, ch_worker *w, const char *path)
 
 static void what_the_worker_tells_of_messy_files_is_known(void **state)
 {
-    ch_worker *w = worker_open();
+    ch_worker *w = golden_worker_open();
     struct dirent **name;
     pl_text out = { 0 };
     int n = scandir(MOLSIEVE_TESTS "/data/messy/files", &name, not_hidden, by_name);
@@ -366,7 +350,7 @@ static const drawn drawings[] = {
 
 static void what_the_worker_tells_of_drawn_molecules_is_known(void **state)
 {
-    ch_worker *w = worker_open();
+    ch_worker *w = golden_worker_open();
     pl_text out = { 0 };
     (void)state;
 
@@ -394,7 +378,7 @@ static void what_the_worker_writes_is_known(void **state)
     static const char *const smiles[] = { "CC(=O)[O-]", "C[C@H](N)O", "c1ccccc1", "[13CH4]", "F/C=C/F" };
     static const char *const formats[] = { "sdf", "mol", "mol2", "smi", "can", "inchi", "xyz", "pdb", "cml", "none" };
     pl_arena *mem = pl_arena_new(0);
-    ch_worker *w = worker_open();
+    ch_worker *w = golden_worker_open();
     ch_prepare_opts o = ch_prepare_defaults();
     pl_text out = { 0 };
     (void)state;
@@ -428,7 +412,7 @@ static void what_the_worker_answers_is_known(void **state)
     static const char rules[] = "[OX2H] alcohol\n[OX2H\nC(( x\n\nQq y\nc1ccccc1 benzene\n";
     static const char *const formats[] = { "smi", "sdf", "cml", "g09", "none", "", "xyz", "qm9bin", "png" };
     pl_arena *mem = pl_arena_new(0);
-    ch_worker *w = worker_open();
+    ch_worker *w = golden_worker_open();
     pl_text out = { 0 };
     ch_bad_rule *bad;
     int32_t n_bad;

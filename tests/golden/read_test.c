@@ -13,25 +13,9 @@
 
 #include "chem/worker/worker_client.h"
 #include "golden/golden_text.h"
+#include "golden/golden_worker.h"
 
 enum { ROOM = 1 << 20 };
-
-static ch_worker *worker_open(void)
-{
-    static const ch_worker_opts opts = { .cpu_first_s = 20, .cpu_retry_s = 20 };
-    ch_worker_info info;
-    pl_error err = { 0 };
-    ch_worker *w;
-
-    if (ch_worker_open(&w, &opts, &err) != PL_OK || ch_worker_version(w, &info, &err) != PL_OK)
-        fail_msg("%s", err.text);
-    if (strcmp(info.openbabel, "3.1.0") != 0 && strcmp(info.openbabel, "3.1.1") != 0) {
-        ch_worker_close(w);
-        print_message("skipped: Open Babel is %s, not 3.1\n", info.openbabel);
-        skip();
-    }
-    return w;
-}
 
 static void record_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len)
 {
@@ -47,7 +31,8 @@ static void record_say(pl_text *out, ch_worker *w, const char *format, const cha
         fail_msg("%.*s: %s", (int)len, text, err.text);
     assert_int_equal(code == PL_OK, p.code == CH_OK);
     pl_text_addf(out, "%s ", ch_status_name(p.code));
-    golden_bytes(out, p.code == CH_OK ? p.smiles : p.message, strlen(p.code == CH_OK ? p.smiles : p.message), 300);
+    const char *said = p.code == CH_OK ? p.smiles : p.message;
+    golden_bytes(out, said, strlen(said), 300);
     if (p.code == CH_OK)
         pl_text_addf(out, " charge %d, %d heavy atoms of %d", (int)p.charge, (int)p.n_heavy, (int)p.mol.n_atoms);
     pl_text_add(out, "\n");
@@ -93,7 +78,7 @@ static void block_say(pl_text *out, ch_worker *w, const char *format, const char
 
 static void what_is_read_of_each_record_is_known(void **state)
 {
-    ch_worker *w = worker_open();
+    ch_worker *w = golden_worker_open();
     char *data = calloc(1, ROOM), format[16];
     FILE *file = fopen(MOLSIEVE_TESTS "/data/read.txt", "r");
     pl_text out = { 0 };

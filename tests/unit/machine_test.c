@@ -75,8 +75,11 @@ static void one_other_digit_is_another_machine(void **state)
     assert_string_equal(level(-1, -1, -1, mem), own);
     assert_string_equal(level(ARGUMENTS, ARGUMENTS, ARGUMENTS, mem), own);
     for (int k = 0; k < 4; k++)
-        for (int f = 0; f < 3; f++)
-            assert_string_not_equal(level(f == 0 ? calls[k] : -1, f == 1 ? calls[k] : -1, f == 2 ? calls[k] : -1, mem), own);
+        for (int f = 0; f < 3; f++) {
+            int off[3] = { -1, -1, -1 };
+            off[f] = calls[k];
+            assert_string_not_equal(level(off[0], off[1], off[2], mem), own);
+        }
     pl_arena_free(mem);
 }
 
