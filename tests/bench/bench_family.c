@@ -83,6 +83,7 @@ int main(int argc, char **argv)
     double from, fitted, predicted, *value, *variance;
     const char *settings;
     size_t bytes;
+    nn_fit_conf conf = { 0 };
     table learn, new;
 
     need(f != NULL && mem != NULL, "usage: bench_family FILE KIND regression|classes SEED");
@@ -91,10 +92,10 @@ int main(int argc, char **argv)
     new = read_table(size[1], size[2], f, mem);
     value = PL_NEW(mem, double, size[1]);
     variance = PL_NEW(mem, double, size[1]);
+    conf.seed = strtoull(argv[4], NULL, 10);
+    conf.classifies = strcmp(argv[3], "classes") == 0;
     from = now();
-    need(kind->fit(&m, &learn.x, learn.y, &(nn_fit_conf){ strtoull(argv[4], NULL, 10), strcmp(argv[3], "classes") == 0, 0, 0 }, mem,
-                   &err) == PL_OK,
-         err.text);
+    need(kind->fit(&m, &learn.x, learn.y, &conf, mem, &err) == PL_OK, err.text);
     fitted = now();
     need(kind->predict(m, &new.x, value, variance, mem, &err) == PL_OK, err.text);
     predicted = now();
