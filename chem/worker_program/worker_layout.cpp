@@ -264,8 +264,8 @@ private:
     void turn_one(const Sided &s)
     {
         if (is_ring_bond(s.a, s.b)) {
-            if (!push_in(s.b, s.a))
-                (void)push_in(s.a, s.b);
+            if (!push_in(s.b))
+                (void)push_in(s.a);
             return;
         }
         size_t from = s.a, to = s.b;
@@ -276,16 +276,16 @@ private:
             at_[i] = mirrored(at_[i], a, b);
     }
 
-    // Mirrors an atom of one ring at the line between its neighbours there, one of which is `other`; what hangs on it moves along. false:
-    // that would not give more double bonds their stereo, or would put the atom on another one.
-    bool push_in(size_t atom, size_t other)
+    // Mirrors an atom of one ring at the line between its neighbours there; what hangs on it moves along. false: that would not give more
+    // double bonds their stereo, or would put the atom on another one.
+    bool push_in(size_t atom)
     {
         const std::vector<Point> was = at_;
         const size_t wrong = n_wrong();
         std::vector<size_t> in_ring, beside;
         for (const size_t i : beside_[atom])
             (is_ring_bond(atom, i) ? in_ring : beside).push_back(i);
-        if (in_ring.size() != 2 || (in_ring[0] != other && in_ring[1] != other))
+        if (in_ring.size() != 2)
             return false;
         at_[atom] = mirrored(at_[atom], at_[in_ring[0]], at_[in_ring[1]]);
         for (const size_t to : beside)

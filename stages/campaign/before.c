@@ -90,7 +90,7 @@ static pl_code folder_find(const char **folder, const char **source, const st_ca
     sqlite3_stmt *st = NULL;
     pl_code code = pl_db_prepare(s->db, &st,
                                  "SELECT source FROM measured WHERE property=? AND source LIKE '%/rounds/%/results.db' GROUP BY "
-                                 "source ORDER BY max(round) DESC, source DESC",
+                                 "source ORDER BY max(round) DESC",
                                  err);
 
     *folder = NULL;
