@@ -45,7 +45,7 @@ static const st_column columns[] = {
     { "undefined_stereo", ST_WHOLE, NULL },
     CH_DESCRIPTORS(COLUMN){ NULL, ST_ANY, NULL },
 };
-enum { ALERTS = 0 }; /* its place above */
+enum { ALERTS = 0, ENERGY = 2, STRUCTURES = 13 }; /* their places above */
 
 /* Bit i of *used: it reads column i. */
 static pl_code parse(const char *expression, st_structural *found, uint64_t *used, size_t *at, pl_error *err)
@@ -101,7 +101,7 @@ static pl_code check(const char *expression, const st_structural *found, size_t 
     return code;
 }
 
-pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err)
+pl_code st_row_filter_check(const char *expression, size_t *at, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     st_structural found;
@@ -111,10 +111,20 @@ pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl
 
     if (code == PL_OK)
         code = check(expression, &found, at, mem, err);
-    if (alerts != NULL)
-        *alerts = code == PL_OK && (used >> ALERTS & 1) != 0;
     pl_arena_free(mem);
     return code;
+}
+
+static bool reads(uint64_t used, int column) { return (used >> column & 1) != 0; }
+
+st_row_reads st_row_filter_reads(const char *expression)
+{
+    st_structural found;
+    uint64_t used = 0;
+
+    if (parse(expression, &found, &used, NULL, NULL) != PL_OK)
+        return (st_row_reads){ 0 };
+    return (st_row_reads){ reads(used, ALERTS), reads(used, ENERGY), reads(used, STRUCTURES) };
 }
 
 /* ---- a column and a property of one name ---- */
@@ -134,7 +144,7 @@ pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl
     pl_code code = parse(expression, &found, &used, NULL, err);
 
     for (int i = 0; columns[i].name != NULL && code == PL_OK; i++)
-        if ((used >> i & 1) != 0 && strcasecmp(columns[i].name, property) == 0)
+        if (reads(used, i) && strcasecmp(columns[i].name, property) == 0)
             code = fail_ambiguous(columns[i].name, err);
     return code;
 }
@@ -165,7 +175,7 @@ static pl_code check_scored(sqlite3 *db, uint64_t used, pl_error *err)
 
     for (int i = 0; columns[i].name != NULL && code == PL_OK; i++) {
         bool yes = false;
-        if ((used >> i & 1) != 0)
+        if (reads(used, i))
             code = has_row(&yes, db, sql, columns[i].name, err);
         if (yes)
             code = fail_ambiguous(columns[i].name, err);
@@ -173,18 +183,33 @@ static pl_code check_scored(sqlite3 *db, uint64_t used, pl_error *err)
     return code;
 }
 
-/* NULL is not '', so no molecule would be without alerts. */
-static pl_code check_alerts(sqlite3 *db, uint64_t used, pl_error *err)
+/* A comparison with NULL holds for no molecule. */
+static pl_code check_filled(sqlite3 *db, uint64_t used, pl_error *err)
 {
-    bool unknown = false;
-    pl_code code =
-        (used >> ALERTS & 1) == 0
-            ? PL_OK
-            : has_row(&unknown, db, "SELECT 1 FROM (SELECT alerts FROM molecule LIMIT 1) WHERE alerts IS NULL", NULL, err);
+    static const struct {
+        int column;
+        const char *sql, *why;
+    } may_be_empty[] = {
+#define EMPTY(name) \
+    "SELECT 1 WHERE EXISTS(SELECT 1 FROM molecule) AND NOT EXISTS(SELECT 1 FROM molecule WHERE " name " IS NOT NULL)"
+        { ALERTS, EMPTY("alerts"), "alerts are NULL, as the run did not look for any; set stages.prepare.alerts and run it again" },
+        { ENERGY, EMPTY("energy"),
+          "the energy of every molecule is NULL, as the run built no structures; set stages.prepare.conformers.source: generate and "
+          "run it again" },
+        { STRUCTURES, EMPTY("structures"),
+          "the structures of every molecule are NULL, as the run built none; set stages.prepare.conformers.source: generate and run it "
+          "again" },
+    };
 
-    return unknown ? pl_fail(err, PL_ECONFIG,
-                             "where: alerts are NULL, as the run did not look for any; set stages.prepare.alerts and run it again")
-                   : code;
+    for (size_t i = 0; i < sizeof may_be_empty / sizeof *may_be_empty; i++) {
+        bool empty = false;
+        pl_code code = reads(used, may_be_empty[i].column) ? has_row(&empty, db, may_be_empty[i].sql, NULL, err) : PL_OK;
+        if (code != PL_OK)
+            return code;
+        if (empty)
+            return pl_fail(err, PL_ECONFIG, "where: %s", may_be_empty[i].why);
+    }
+    return PL_OK;
 }
 
 pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db, bool *functions, pl_arena *mem, pl_error *err)
@@ -196,7 +221,7 @@ pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db,
     if (code == PL_OK)
         code = check_scored(db, used, err);
     if (code == PL_OK)
-        code = check_alerts(db, used, err);
+        code = check_filled(db, used, err);
     if (code != PL_OK)
         return code;
     *functions = found.n_edits > 0;

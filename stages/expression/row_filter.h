@@ -14,15 +14,23 @@
 #include "pipeline/base/error.h"
 #include "stages/database/descriptor_columns.h"
 
-/* ECONFIG says what is wrong with it, and *at at which byte. *alerts: whether it reads the column `alerts`. Both may be NULL. */
-pl_code st_row_filter_check(const char *expression, bool *alerts, size_t *at, pl_error *err);
+/* ECONFIG says what is wrong with it, and *at, which may be NULL, at which byte. */
+pl_code st_row_filter_check(const char *expression, size_t *at, pl_error *err);
+
+/* Which columns it reads that are NULL for all molecules, if `prepare` was not asked for them. */
+typedef struct st_row_reads {
+    bool alerts, energy, structures;
+} st_row_reads;
+
+/* None of a condition that is not valid: st_row_filter_check says why. */
+st_row_reads st_row_filter_reads(const char *expression);
 
 /* ECONFIG if it reads a column that is called as this scored property: objectives and constraints mean the property by that name. */
 pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl_error *err);
 
 /* A condition that was checked as SQL for `... FROM molecule WHERE (...)`, in mem. *functions: it needs those of
- * stages/expression/chemistry.h. ENOMEM; ECONFIG if it is ambiguous with a property of which db has scores, or asks for alerts
- * that were not looked for. */
+ * stages/expression/chemistry.h. ENOMEM; ECONFIG if it is ambiguous with a property of which db has scores, or reads a
+ * column of st_row_reads that is NULL for all molecules. */
 pl_code st_row_filter_sql(const char **sql, const char *expression, sqlite3 *db, bool *functions, pl_arena *mem, pl_error *err);
 
 /* Columns of `molecule` that can be ranked or constrained by: "mw", "logp"... NULL-terminated. */

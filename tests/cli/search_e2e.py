@@ -267,6 +267,27 @@ def a_smiles_that_nothing_equals_is_refused_with_the_canonical():
             assert len(p.run("export", "smi", "--all", "--where", condition, "more")[1].splitlines()) == p.one("SELECT count(*) FROM molecule", workdir="more")
 
 
+def a_condition_on_structures_that_nobody_built_is_refused():
+    with Project() as p:
+        p.put("lib.smi", "CCO one\nCCN two\n")
+        rank = '  rank: {objectives: [{property: %s, goal: minimise}], where: "%s"}\n'
+        p.run("run", p.workflow([p.path("lib.smi")], FLAT), "-q")
+        for condition, why in (("energy < 5", "the energy of every molecule is NULL"), ("mw > 20 and structures = 1", "the structures of every molecule are NULL"),
+                               ("alerts = ''", "alerts are NULL")):
+            for args in (("search", "run"), ("export", "smi", "--all", "run")):
+                status, out, err = p.run(*args, "--where", condition, expect=2)
+                assert out == "" and "where: " + why in err, (condition, err)
+            err = p.run("check", p.workflow([p.path("lib.smi")], FLAT + rank % ("mw", condition), name="flat.yaml"), expect=2)[2]
+            assert "rank: where: " in err and "NULL" in err, err
+        err = p.run("check", p.workflow([p.path("lib.smi")], FLAT + rank % ("energy", "mw > 20"), name="flat.yaml"), expect=2)[2]
+        assert "rank: the energy is NULL, as no structures are built" in err, err
+        # Where they are built, and not needed for a model, the condition is what asks for them.
+        assert p.run("search", "run", "--where", "mw > 20", "--json")[1].count("smiles") == 2
+        built = "  read: {}\n  prepare: {}\n"
+        p.run("run", p.workflow([p.path("lib.smi")], built + rank % ("mw", "energy < 1e9 and structures = 1"), workdir="built"), "-q")
+        assert p.one("SELECT count(*) FROM hit", workdir="built") == 2
+
+
 def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
     with Project() as p:
         p.put("lib.smi", "CCO a\n")
@@ -464,4 +485,5 @@ if __name__ == "__main__":
                 similar_molecules_are_found_most_similar_first, the_most_similar_of_thousands_is_found_wherever_it_is, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once, parts_of_a_pattern_that_nothing_compares_are_refused,
                 hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,
+                a_condition_on_structures_that_nobody_built_is_refused,
                 a_wrong_pattern_in_a_condition_is_refused_with_its_column, a_smiles_that_nothing_equals_is_refused_with_the_canonical])

@@ -8,6 +8,8 @@
 #include "stages/database/measured.h"
 #include "stages/steps/acquire/acquire_conf.h"
 #include "stages/steps/ingest/columns.h"
+#include "stages/steps/ingest/condition.h"
+#include "stages/steps/ingest/positions.h"
 
 #define AT(member) offsetof(st_acquire_conf, member)
 static const pl_field fields[] = {
@@ -68,6 +70,12 @@ static void settle(const pl_workflow *wf, void *conf)
         c->beta = 2;
     if (!st_strategy_is_uncertain((st_strategy)c->strategy))
         c->sigma = ST_SIGMA_AUTO;
+}
+
+static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
+{
+    (void)wf;
+    return strcmp(what, ST_POSITIONS) == 0 && st_condition_is_spatial(((const st_acquire_conf *)step->conf)->where);
 }
 
 /* The answers of a campaign are labels that come later. */
@@ -168,6 +176,7 @@ const pl_stage st_acquire = {
     .item = "molecules",
     .settle = settle,
     .names = names,
+    .wants = wants,
     .check = st_acquire_check,
     .key = key,
     .open = open_stage,

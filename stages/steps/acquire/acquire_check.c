@@ -10,7 +10,7 @@
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/acquire/acquire_conf.h"
-#include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/condition.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/read_input.h"
@@ -120,22 +120,15 @@ static void deviation_check(const checking *x)
 
 static void where_check(const checking *x)
 {
-    const pl_step *prepare = pl_workflow_step(x->wf, "prepare");
-    bool alerts = false;
-    size_t byte = 0;
     pl_error err = { 0 };
-    pl_code code;
+    pl_code code = PL_OK;
 
-    if (x->c->where == NULL)
+    if (x->c->where == NULL || !st_condition_check(x->wf, x->step, x->c->where, x->problems))
         return;
-    code = st_row_filter_check(x->c->where, &alerts, &byte, &err);
     for (int k = 0; k < x->n_predicted && code == PL_OK; k++)
         code = st_row_filter_ambiguous(x->c->where, x->predicted[k].name, &err);
     if (code != PL_OK)
-        st_expression_problem(x->problems, at(x, NULL, "where"), "acquire", byte, &err);
-    else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
-        pl_problem_add(x->problems, at(x, NULL, "where"),
-                       "acquire: where: alerts are NULL, as no alert rules are set; set stages.prepare.alerts");
+        st_expression_problem(x->problems, at(x, NULL, "where"), "acquire", 0, &err);
 }
 
 /* ---- the campaign ---- */

@@ -13,7 +13,7 @@
 #include "stages/database/measured.h"
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
-#include "stages/steps/ingest/alerts.h"
+#include "stages/steps/ingest/condition.h"
 #include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/rank/rank_parts.h"
@@ -97,7 +97,6 @@ static bool names_energy(const pl_list *terms)
     return false;
 }
 
-/* The energy is that of a structure. */
 static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
 {
     const st_rank_conf *c = step->conf;
@@ -105,8 +104,7 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
     (void)wf;
     if (strcmp(what, ST_POSITIONS) != 0)
         return false;
-    return names_energy(&c->objectives) || names_energy(&c->constraints) ||
-           (c->where != NULL && strcasestr(c->where, "energy") != NULL);
+    return names_energy(&c->objectives) || names_energy(&c->constraints) || st_condition_is_spatial(c->where);
 }
 
 static void settle(const pl_workflow *wf, void *conf)
@@ -361,19 +359,14 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     pl_arena_free(mem);
 }
 
-static void check_where(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
+/* The energy is that of a structure. */
+static void check_energy(const st_rank_conf *c, const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
-    const st_rank_conf *c = step->conf;
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
-    const pl_node *at = pl_node_get(step->node, "where");
-    bool alerts = false;
-    size_t byte = 0;
-    pl_error err = { 0 };
 
-    if (st_row_filter_check(c->where, &alerts, &byte, &err) != PL_OK)
-        st_expression_problem(problems, at, "rank", byte, &err);
-    else if (alerts && prepare != NULL && !st_alerts_wanted(prepare->conf))
-        pl_problem_add(problems, at, "rank: where: alerts are NULL, as no alert rules are set; set stages.prepare.alerts");
+    if (prepare != NULL && st_prepare_is_flat(prepare->conf) && (names_energy(&c->objectives) || names_energy(&c->constraints)))
+        pl_problem_add(problems, step->node,
+                       "rank: the energy is NULL, as no structures are built; set stages.prepare.conformers.source: generate");
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -408,7 +401,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
                        (int)SIMILAR_MAX);
     if (c->where != NULL)
-        check_where(wf, step, problems);
+        (void)st_condition_check(wf, step, c->where, problems);
+    check_energy(c, wf, step, problems);
 }
 
 /* ---- the ranking ---- */
