@@ -99,6 +99,8 @@ def sums_weights_caution_and_bounds_are_as_documented():
             places = [header.index(c) for c in ("energy_predicted", "gap", "logp_predicted", 'sol, "log"')]
             assert places == sorted(places), header
         assert float(rows[0]["energy_predicted"]) == 42 and rows[0]["energy"] == ""
+        shown = [x for x in re.split("  +", p.run("top", "run")[1].splitlines()[0]) if x != "+-90%"]
+        assert len([x for x in shown if "logp" in x]) == 2 and len(set(shown)) == len(shown), shown
 
 
 def conformers_of_hits_are_written_as_sdf():

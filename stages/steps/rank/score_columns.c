@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "pipeline/store/store.h"
+#include "stages/steps/rank/table_columns.h"
 
-/* "logS (log10(mol/L))". */
+/* "logS (log10(mol/L))"; of one that is called as a column of molecules "logp_predicted", as in tables that are files. */
 static void add_head(pl_text *sql, const char *name, const char *unit)
 {
     const size_t n = strlen(name), n_unit = strlen(unit);
@@ -15,6 +16,8 @@ static void add_head(pl_text *sql, const char *name, const char *unit)
     pl_text head = { 0 };
 
     pl_text_add(&head, name);
+    if (st_table_column_is_ours(name))
+        pl_text_add(&head, "_predicted");
     if (unit[0] != '\0' && strcmp(unit, "1") != 0 && !has)
         pl_text_addf(&head, " (%s)", unit);
     pl_text_add(sql, " AS \"");
