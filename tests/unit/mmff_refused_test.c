@@ -191,6 +191,27 @@ static void only_cumulenes_have_torsions_across_them(void **state)
     }
 }
 
+/* The rule knows all elements of MMFF94's own tables: only tables of one's own can lack it. */
+static void angles_that_no_table_knows_are_refused(void **state)
+{
+    const ch_mmff_options options = { 0 };
+    ch_mmff own = mmff;
+    ch_mol mol = hydride(17, 0, 4);
+    pl_error err = { 0 };
+    ch_terms terms;
+
+    (void)state;
+    for (int i = 1; i < 5; i++)
+        mol.z[i] = 8, mol.order[i - 1] = i < 4 ? CH_DOUBLE : CH_SINGLE;
+    mol.charge[4] = -1;
+    assert_int_equal(ch_terms_make(&terms, &mol, &mmff, &options, mem, &err), PL_OK);
+    assert_true(terms.type[0] == 77 && terms.n_angles == 6);
+    own.angle.n = 0;
+    own.type[77].z = 35;
+    assert_int_equal(ch_terms_make(&terms, &mol, &own, &options, mem, &err), PL_EINPUT);
+    assert_string_equal(err.text, "atom 1 (Cl): MMFF94 has neither parameters nor a rule for one of its angles");
+}
+
 static void a_molecule_of_too_many_atoms_is_refused(void **state)
 {
     const ch_mol many = { .n_atoms = CH_TERMS_MAX_ATOMS + 1 };
@@ -412,6 +433,7 @@ int main(void)
         cmocka_unit_test(a_group_is_typed_alike_wherever_its_atoms_stand),
         cmocka_unit_test(a_sulfonamide_may_have_its_charge_on_oxygen),
         cmocka_unit_test(only_cumulenes_have_torsions_across_them),
+        cmocka_unit_test(angles_that_no_table_knows_are_refused),
         cmocka_unit_test(a_molecule_of_too_many_atoms_is_refused),
         cmocka_unit_test(terms_of_another_molecule_are_refused),
         cmocka_unit_test(random_graphs_are_typed_or_refused),

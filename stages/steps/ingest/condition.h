@@ -7,7 +7,7 @@
 #include "pipeline/workflow/workflow.h"
 
 /* Adds a problem of `step` if `where` is wrong, or reads what `prepare` leaves empty. Starts a chemistry worker if it names structures.
- * Returns whether there was none. */
+ * Returns whether there is none. */
 bool st_condition_check(const pl_workflow *wf, const pl_step *step, const char *where, pl_problems *problems);
 
 /* Whether it reads a column that only built structures fill: for pl_stage.wants. where: NULL for none. */

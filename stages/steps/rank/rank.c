@@ -325,10 +325,8 @@ static void check_domain(const st_rank_conf *c, const known_names *k, const pl_s
 static void check_ambiguous(const st_rank_conf *c, const known_names *k, const pl_step *step, pl_problems *problems)
 {
     pl_error err = { 0 };
-    pl_code code = c->where != NULL ? st_row_filter_ambiguous(c->where, "", &err) : PL_OK;
+    pl_code code = PL_OK;
 
-    if (c->where == NULL || code == PL_ECONFIG) /* check_where says what else is wrong */
-        return;
     for (int i = 0; i < k->n_predicted && code == PL_OK; i++)
         code = st_row_filter_ambiguous(c->where, k->predicted[i].name, &err);
     if (code != PL_OK)
@@ -339,6 +337,7 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
 {
     const st_rank_conf *c = step->conf;
     const bool scores = pl_workflow_step(wf, "score") != NULL || pl_workflow_step(wf, "external") != NULL;
+    const bool has_condition = c->where != NULL && st_condition_check(wf, step, c->where, problems);
     pl_arena *mem = scores ? pl_arena_new(1 << 16) : NULL;
     known_names k;
 
@@ -354,7 +353,8 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
         check_property(&c->objectives, "objectives", &k, step, problems);
         check_property(&c->constraints, "constraints", &k, step, problems);
         check_use(&c->objectives, &k, step, problems);
-        check_ambiguous(c, &k, step, problems);
+        if (has_condition)
+            check_ambiguous(c, &k, step, problems);
     }
     pl_arena_free(mem);
 }
@@ -400,8 +400,6 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
                        (int)SIMILAR_MAX);
-    if (c->where != NULL)
-        (void)st_condition_check(wf, step, c->where, problems);
     check_energy(c, wf, step, problems);
 }
 
