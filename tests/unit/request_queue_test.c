@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,9 +229,13 @@ static int descriptors_open(void)
     return n;
 }
 
+static atomic_int asked_to_stop;
+
 static int setup_within(void **state, double slack_s)
 {
-    const ch_worker_opts opts = { .program = "/proc/self/exe", .cpu_first_s = 0.5, .cpu_retry_s = 1, .wall_slack_s = slack_s };
+    const ch_worker_opts opts = {
+        .program = "/proc/self/exe", .cpu_first_s = 0.5, .cpu_retry_s = 1, .wall_slack_s = slack_s, .stop = &asked_to_stop
+    };
     bench *b = calloc(1, sizeof *b);
 
     b->mem = pl_arena_new(0);
@@ -409,6 +414,25 @@ static void time_while_all_processes_are_stopped_does_not_count(void **state)
     assert_int_equal(lost(b), 0);
 }
 
+static void ask_to_stop(int signal)
+{
+    (void)signal;
+    atomic_store(&asked_to_stop, 1);
+}
+
+static void a_stop_ends_the_wait_for_an_answer(void **state)
+{
+    bench *b = *state;
+    pl_error err = { 0 };
+
+    add(b, "stall");
+    (void)signal(SIGALRM, ask_to_stop);
+    (void)alarm(1);
+    assert_int_equal(ch_worker_prepare_all(b->w, b->in, b->n, NULL, NULL, b->out, b->mem, &err), PL_ESTOP);
+    assert_string_equal(err.text, "asked to stop");
+    atomic_store(&asked_to_stop, 0);
+}
+
 static void killers_from_outside_are_not_counted_against_a_record(void **state)
 {
     bench *b = *state;
@@ -575,6 +599,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_worker_that_ran_out_of_memory_or_was_wrong_is_replaced, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(a_record_without_a_second_answer_has_none, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(a_record_that_waits_for_a_processor_does_not_time_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stop_ends_the_wait_for_an_answer, setup_patient, teardown),
         cmocka_unit_test_setup_teardown(time_while_all_processes_are_stopped_does_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(killers_from_outside_are_not_counted_against_a_record, setup, teardown),
         cmocka_unit_test_setup_teardown(large_records_do_not_block_the_line, setup_patient, teardown),

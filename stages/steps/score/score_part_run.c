@@ -49,15 +49,11 @@ static bool file_is_ours(sqlite3 *db, const char *key, const char *level)
 
 static pl_code file_make(part_run *x, const char *path, const char *level, pl_error *err)
 {
-    const char *journal = pl_sprintf(x->mem, "%s-journal", path);
     pl_code code;
 
     (void)sqlite3_close(x->db);
     x->db = NULL;
-    if (journal == NULL)
-        return pl_fail(err, PL_ENOMEM, "a part");
-    (void)unlink(path);
-    (void)unlink(journal);
+    (void)unlink(path); /* SQLite does not apply the journal of a file that is gone, and removes it */
     code = pl_open_file(&x->db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, 1000, err);
     return code != PL_OK ? code
                          : pl_db_execf(x->db, err,
