@@ -90,6 +90,13 @@ static bool is_counted(const void *place)
 
 /* ---- places: the addresses behind calls ---- */
 
+/* Places that a run or a command does without: as many as were counted with gcc 12. Others put code together differently, so that one place may be two. */
+#if __GNUC__ == 12 && !defined(__SANITIZE_ADDRESS__)
+enum { PLACES_MORE = 0 };
+#else
+enum { PLACES_MORE = 20 };
+#endif
+
 enum { PLACES_MAX = 1 << 13 };
 
 static struct {

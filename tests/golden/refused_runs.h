@@ -19,13 +19,6 @@
 
 #define WHOLE { NULL, NULL }, NULL, NULL
 
-/* Places that a run does without: as many as were counted with gcc 12. Others put code together differently, so that one place may be two. */
-#if __GNUC__ == 12 && !defined(__SANITIZE_ADDRESS__)
-enum { PLACES_MORE = 0 };
-#else
-enum { PLACES_MORE = 20 };
-#endif
-
 /* A workflow, and a run of it in which some stages do their work again; places of stages before them are refused in another row.
  * `first` makes what `again` needs: as a rule the whole run. */
 typedef struct row {

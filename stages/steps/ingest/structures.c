@@ -95,7 +95,7 @@ pl_code st_structure_find(void *ctx, const char *built_from, bool *found, ch_pre
 {
     const st_structures *s = ctx;
     unsigned char key[32];
-    pl_bytes data;
+    pl_bytes data = { 0 };
     pl_code code;
 
     *found = false;
