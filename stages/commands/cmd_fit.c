@@ -181,17 +181,25 @@ static pl_code table_read(fit *f, const char *task, pl_error *err)
 
 /* ---- the workflow -------------------------------------------------------- */
 
-/* Two targets may have one name for a file, log/S and log_S; --output says which file is meant. */
-static pl_code check_target(const fit *f, const pl_bytes *old, pl_error *err)
+static pl_code fail_other(const fit *f, const char *what, const char *name, pl_error *err)
 {
-    bool same = true;
-    pl_code code = f->named ? PL_OK : st_recipe_learns(&same, old->data, old->len, f->table.target, err);
+    return pl_fail(err, PL_ECONFIG, "%s is the workflow of another %s than %s; choose another name with --output, or remove %s",
+                   f->workflow, what, name, f->folder);
+}
 
-    return same || code != PL_OK
-               ? code
-               : pl_fail(err, PL_ECONFIG,
-                         "%s is the workflow of another target than %s; choose another name with --output, or remove %s",
-                         f->workflow, f->table.target, f->folder);
+/* The model of other data is not replaced unless --output says so. Two targets may have one name for a file: log/S and log_S. */
+static pl_code check_same(const fit *f, const pl_bytes *old, pl_error *err)
+{
+    bool learns = true, reads = true;
+    pl_code code = f->named ? PL_OK : st_recipe_learns(&learns, old->data, old->len, f->table.target, err);
+
+    if (code == PL_OK && !f->named)
+        code = st_recipe_reads(&reads, old->data, old->len, f->table.path, err);
+    if (code != PL_OK)
+        return code;
+    if (!learns)
+        return fail_other(f, "target", f->table.target, err);
+    return reads ? PL_OK : fail_other(f, "table", f->ask.path, err);
 }
 
 /* Never over a file that someone else has made or edited. */
@@ -209,7 +217,7 @@ static pl_code workflow_write(const fit *f, pl_error *err)
                        "%s was edited; `molsieve run %s` runs it; to begin again choose another --output, or remove the folder",
                        f->workflow, f->workflow);
     if (there)
-        code = check_target(f, &old, err);
+        code = check_same(f, &old, err);
     if (code != PL_OK)
         return code;
     if (!there && access(f->model, F_OK) == 0)

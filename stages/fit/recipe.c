@@ -61,10 +61,15 @@ static void add_quoted(pl_text *out, const char *s)
     pl_text_free(&json);
 }
 
-static void add_input(pl_text *out, const st_fit_table *t)
+static void add_path(pl_text *out, const char *table)
 {
     pl_text_add(out, "inputs:\n  - {path: ");
-    add_quoted(out, t->path);
+    add_quoted(out, table);
+}
+
+static void add_input(pl_text *out, const st_fit_table *t)
+{
+    add_path(out, t->path);
     pl_text_addf(out, ", format: %s", t->format);
     if (t->smiles != NULL) {
         pl_text_add(out, ", columns: {smiles: ");
@@ -235,15 +240,27 @@ bool st_recipe_is_own(const char *text, size_t n)
     return memcmp(text + sizeof head - 1, sum, SUM_DIGITS) == 0;
 }
 
-pl_code st_recipe_learns(bool *yes, const char *text, size_t n, const char *target, pl_error *err)
+/* Whether the text has what `add` writes of a name, at the beginning of a line. */
+static pl_code has_line(bool *yes, const char *text, size_t n, void (*add)(pl_text *out, const char *name), const char *name,
+                        pl_error *err)
 {
     pl_text line = { 0 };
     pl_code code;
 
     pl_text_add(&line, "\n");
-    add_label(&line, target);
+    add(&line, name);
     code = pl_text_ok(&line) ? PL_OK : pl_fail(err, PL_ENOMEM, "a workflow");
     *yes = code == PL_OK && memmem(text, n, pl_text_str(&line), line.len) != NULL;
     pl_text_free(&line);
     return code;
+}
+
+pl_code st_recipe_learns(bool *yes, const char *text, size_t n, const char *target, pl_error *err)
+{
+    return has_line(yes, text, n, add_label, target, err);
+}
+
+pl_code st_recipe_reads(bool *yes, const char *text, size_t n, const char *table, pl_error *err)
+{
+    return has_line(yes, text, n, add_path, table, err);
 }

@@ -26,7 +26,8 @@ void st_recipe_write(pl_text *out, const st_fit_table *t, const st_recipe_ask *a
 /* Whether the text is as st_recipe_write made one, for any table; false: someone has edited it, or it is something else. */
 bool st_recipe_is_own(const char *text, size_t n);
 
-/* Whether a text that is its own learns this target. ENOMEM. */
+/* Whether a text that is its own learns this target, and whether it reads this table (st_fit_table.path). ENOMEM. */
 pl_code st_recipe_learns(bool *yes, const char *text, size_t n, const char *target, pl_error *err);
+pl_code st_recipe_reads(bool *yes, const char *text, size_t n, const char *table, pl_error *err);
 
 #endif

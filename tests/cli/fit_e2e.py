@@ -186,8 +186,11 @@ def what_cannot_be_learned_is_refused_before_any_work():
         for more in ((), ("--dry-run",)):
             err = p.run("fit", "other.csv", "-t", "a_x b", "--family", "gp", *more, expect=2)[2]
             assert "a_x_b.fit/train.yaml is the workflow of another target than a_x b; choose another name with --output, or remove a_x_b.fit" in err, err
+        p.put("later.csv", table(esol(50), "id,smiles,a ${x} b"))  # the same target, measured elsewhere
+        err = p.run("fit", "later.csv", "-t", "a ${x} b", "--family", "gp", expect=2)[2]
+        assert "a_x_b.fit/train.yaml is the workflow of another table than later.csv; choose another name with --output, or remove a_x_b.fit" in err, err
         assert kept == (read(p.path("a_x_b.safetensors")), read(p.path("a_x_b.fit/train.yaml")))
-        p.run("fit", "some.csv", "-t", "a ${x} b", "--family", "gp", "--seed", "2", "-q")
+        p.run("fit", "./some.csv", "-t", "a ${x} b", "--family", "gp", "--seed", "2", "-q")
         p.run("fit", "other.csv", "-t", "a_x b", "--family", "gp", "-q", "-o", "second")
 
 
