@@ -283,7 +283,7 @@ static int terminal_oxygen(const ch_shape *s, int32_t i, const around *a)
         return O6;
     if (is_acid(s, i))
         return O12;
-    if (alone && a->single >= 1 && !has(s, i, CH_PAIR_SINGLE, 16, false))
+    if (alone && a->single >= 1)
         return O7;
     if (a->twice_aromatic_carbon >= 1)
         return O8;

@@ -240,6 +240,15 @@ def units_of_compared_labels_are_the_models(p):
     assert said.count("units is 'nM', and value is said to be in uM") == 1, said
 
 
+def remarks_of_records_with_a_label_are_told(p):
+    remarks = {2: "", 3: "Outside typical range", 4: "Potential author error", 9: "Outside typical range"}
+    values = {4: "", 9: "n.d."}  # what gives no label is not learned, whatever is said of it
+    p.put("a.csv", "smiles,pIC50,Data Validity Comment\n" + "".join("%s,%s,%s\n" % ("C" * k, values.get(k + 1, k), remarks.get(k + 1, "")) for k in range(1, 28)))
+    p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))
+    said = " ".join(p.run("check", "w.yaml")[1].split())
+    assert "1 record with a label has a remark that a value may be wrong, the first in %s:3: 'Outside typical range' in Data Validity Comment" % p.path("a.csv") in said, said
+
+
 def labels_are_looked_at_before_a_run():
     with sieve.Project() as p:
         rows = ["smiles,name,pIC50,active,same,empty,comma\n"]
@@ -267,6 +276,7 @@ def labels_are_looked_at_before_a_run():
         text = " ".join(check("[pIC50]", "pIC50", expect=2)[2].split())
         assert "a.csv:8: relation is '<' beside a number in pIC50: a limit is no measured value; if the column belongs to pIC50, " \
             'call it "pIC50 relation", otherwise remove it (4 in all)' in text, text
+        remarks_of_records_with_a_label_are_told(p)
         units_are_looked_at(p)
         names_of_labels_are_exact(p)
         more_labels_than_are_looked_at_are_refused(p)
