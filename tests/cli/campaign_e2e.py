@@ -347,7 +347,7 @@ def mistakes_are_told_before_any_work():
                             (["stages.acquire.property=logs"], "not scored by this workflow"),
                             (["stages.acquire.where=mw <"], "where"),
                             (["stages.acquire.where=alerts = ''"], "acquire: where: alerts are NULL, as no alert rules are set"),
-                            (["stages.acquire.where=energy < 9", "stages.prepare.conformers.source=none"], "acquire: where: the energy is NULL, as no structures are built"),
+                            (["stages.acquire.where=energy < 9", "stages.prepare.conformers.source=none"], "acquire: where: energy is NULL, as no structures are built"),
                             (["stages.train.targets=[{name: logS}]"], "neither high nor low values of logS are said to be better"),
                             (["stages.train.targets=[{name: logS, factor: 2, better: high}]"], "leave factor out")):
             err = p.run("check", "c.yaml", *words, expect=2)[2]

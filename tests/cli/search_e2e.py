@@ -279,8 +279,11 @@ def a_condition_on_structures_that_nobody_built_is_refused():
                 assert out == "" and "where: " + why in err, (condition, err)
             err = p.run("check", p.workflow([p.path("lib.smi")], FLAT + rank % ("mw", condition), name="flat.yaml"), expect=2)[2]
             assert "rank: where: " in err and "NULL" in err, err
-        err = p.run("check", p.workflow([p.path("lib.smi")], FLAT + rank % ("energy", "mw > 20"), name="flat.yaml"), expect=2)[2]
-        assert "rank: the energy is NULL, as no structures are built" in err, err
+        for name in ("energy", "structures"):
+            err = p.run("check", p.workflow([p.path("lib.smi")], FLAT + rank % (name, "mw > 20"), name="flat.yaml"), expect=2)[2]
+            assert "rank: %s is NULL, as no structures are built" % name in err, err
+            program = "  external: {command: [grep, -c, C, '{input}'], input: smiles, output: regex, value: '^([0-9]+)', property: %s, better: low}\n" % name
+            p.run("check", p.workflow([p.path("lib.smi")], FLAT + program + rank % (name, "mw > 20"), name="scored.yaml"))  # not the column
         # Where they are built, and not needed for a model, the condition is what asks for them.
         assert p.run("search", "run", "--where", "mw > 20", "--json")[1].count("smiles") == 2
         built = "  read: {}\n  prepare: {}\n"

@@ -20,7 +20,7 @@ static const char *empty_column(const st_row_reads *reads, const st_prepare_conf
     if (!st_prepare_is_flat(prepare))
         return NULL;
     if (reads->energy)
-        return "the energy is NULL, as no structures are built; set stages.prepare.conformers.source: generate";
+        return "energy is NULL, as no structures are built; set stages.prepare.conformers.source: generate";
     if (reads->structures)
         return "structures are NULL, as none are built; set stages.prepare.conformers.source: generate";
     return NULL;

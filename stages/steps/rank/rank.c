@@ -87,14 +87,22 @@ static const pl_field fields[] = {
 
 /* ---- before the run ---- */
 
-static bool names_energy(const pl_list *terms)
+static const char *spatial_of(const pl_list *terms)
 {
     const st_objective *o = terms->items;
 
     for (int32_t k = 0; k < terms->n; k++)
-        if (o[k].property != NULL && strcmp(o[k].property, "energy") == 0)
-            return true;
-    return false;
+        if (o[k].property != NULL && (strcmp(o[k].property, "energy") == 0 || strcmp(o[k].property, "structures") == 0))
+            return o[k].property;
+    return NULL;
+}
+
+/* The objective or constraint that is a number of built structures; NULL: none is. */
+static const char *spatial(const st_rank_conf *c)
+{
+    const char *of_objectives = spatial_of(&c->objectives);
+
+    return of_objectives != NULL ? of_objectives : spatial_of(&c->constraints);
 }
 
 static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
@@ -104,7 +112,7 @@ static bool wants(const pl_workflow *wf, const pl_step *step, const char *what)
     (void)wf;
     if (strcmp(what, ST_POSITIONS) != 0)
         return false;
-    return names_energy(&c->objectives) || names_energy(&c->constraints) || st_condition_is_spatial(c->where);
+    return spatial(c) != NULL || st_condition_is_spatial(c->where);
 }
 
 static void settle(const pl_workflow *wf, void *conf)
@@ -333,6 +341,23 @@ static void check_ambiguous(const st_rank_conf *c, const known_names *k, const p
         st_expression_problem(problems, pl_node_get(step->node, "where"), "rank", 0, &err);
 }
 
+/* A prediction of that name is not meant. k: NULL when the predictions are unknown. */
+static void check_spatial(const st_rank_conf *c, const known_names *k, const pl_workflow *wf, const pl_step *step,
+                          pl_problems *problems)
+{
+    const pl_step *prepare = pl_workflow_step(wf, "prepare");
+    const char *name = spatial(c);
+    bool predicted = false;
+
+    if (k == NULL || name == NULL || prepare == NULL || !st_prepare_is_flat(prepare->conf))
+        return;
+    for (int i = 0; i < k->n_predicted; i++)
+        predicted = predicted || is_called(k, i, name);
+    if (!predicted)
+        pl_problem_add(problems, step->node,
+                       "rank: %s is NULL, as no structures are built; set stages.prepare.conformers.source: generate", name);
+}
+
 static void check_properties(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_rank_conf *c = step->conf;
@@ -347,6 +372,7 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
     check_similarity(&c->objectives, k.n >= 0 ? &k : NULL, step, problems);
     check_similarity(&c->constraints, k.n >= 0 ? &k : NULL, step, problems);
     check_domain(c, k.n >= 0 ? &k : NULL, step, problems);
+    check_spatial(c, k.n >= 0 || !scores ? &k : NULL, wf, step, problems);
     if (k.n >= 0) {
         for (const char *const *d = st_row_filter_columns; *d != NULL; d++)
             k.name[k.n++] = *d;
@@ -357,16 +383,6 @@ static void check_properties(const pl_workflow *wf, const pl_step *step, pl_prob
             check_ambiguous(c, &k, step, problems);
     }
     pl_arena_free(mem);
-}
-
-/* The energy is that of a structure. */
-static void check_energy(const st_rank_conf *c, const pl_workflow *wf, const pl_step *step, pl_problems *problems)
-{
-    const pl_step *prepare = pl_workflow_step(wf, "prepare");
-
-    if (prepare != NULL && st_prepare_is_flat(prepare->conf) && (names_energy(&c->objectives) || names_energy(&c->constraints)))
-        pl_problem_add(problems, step->node,
-                       "rank: the energy is NULL, as no structures are built; set stages.prepare.conformers.source: generate");
 }
 
 static void check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
@@ -400,7 +416,6 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     if (c->diverse_by == ST_DIVERSE_SIMILARITY && c->top > SIMILAR_MAX)
         pl_problem_add(problems, step->node, "rank: diversity by similarity compares all hits with each other: top is at most %d",
                        (int)SIMILAR_MAX);
-    check_energy(c, wf, step, problems);
 }
 
 /* ---- the ranking ---- */
