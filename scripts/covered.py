@@ -25,6 +25,7 @@ LANES, HANGS = 4, 124
 LEFT_OUT = re.compile(r"^(jobs|slurm|network|hosts_e2e)\.|cuda|valgrind|_san$|^(lint|format|words|layers|nearest_.*|docs.*|install.*|sources.*)$")
 LINKING = 0.3 # seconds, about
 BROAD = 2000  # executed lines that make a test cost twice as much: it looks less closely at each
+CLOSE = "transcript" # tests of this name compare all that is printed and stored
 GUESS = 20    # CPU seconds of a test that was not measured
 
 
@@ -189,4 +190,4 @@ class Cover:
     def cost(self, name, known=None):
         """CPU seconds, more of them for a test that does much else."""
         lines = sum(b - a + 1 for x in self.tests[name]["lines"].values() for a, b in x) if name in self.tests else 10 * BROAD
-        return (self.cpu(name, known) + LINKING) * (1 + lines / BROAD)
+        return (self.cpu(name, known) + LINKING) * (1 + (0 if name.startswith(CLOSE) else lines / BROAD))

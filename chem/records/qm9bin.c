@@ -121,7 +121,7 @@ static pl_code read_to(ch_qm9 *q, ch_gunzip *in, size_t upto, const char *path, 
             code = ch_gunzip_read(in, q->bytes + q->len, cap - q->len, &got, err);
         q->len += code == PL_OK ? got : 0;
     }
-    if (code == PL_OK && ch_gunzip_damage(in) != NULL)
+    if (ch_gunzip_damage(in) != NULL)
         code = pl_fail(err, PL_EINPUT, "%s: %s", path, ch_gunzip_damage(in));
     return code;
 }

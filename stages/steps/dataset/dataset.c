@@ -216,7 +216,9 @@ static pl_code rows_tell(st_dataset *d, nn_ranks *r, pl_error *err)
     int64_t n = d->n;
     pl_code code = r->kind->broadcast(r, &n, sizeof n, err);
 
-    if (code == PL_OK && r->rank > 0)
+    if (code != PL_OK)
+        return code;
+    if (r->rank > 0)
         code = rows_alloc(d, n, err);
     d->n = n;
     tell(r, d->mol_id, (size_t)n * sizeof *d->mol_id, &code, err);
