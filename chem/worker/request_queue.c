@@ -8,15 +8,15 @@
 enum {
     KILLED_MAX = 30,      /* maximum SIGKILLs from outside (e.g. the OOM killer) per record, or at start */
     IN_FLIGHT = 4,        /* maximum requests sent to the child and not yet answered                     */
-    AHEAD_MAX = 64 << 10, /* bytes of those it has not begun: they fit its socket, so sending never blocks
-                             while it waits for us to read an answer */
+    /* Bytes of one that it has not begun: together they fit its socket, so sending never blocks while it waits for us to read an
+     * answer. */
+    AHEAD_MAX = (64 << 10) / (IN_FLIGHT - 1),
 };
 
 /* One request on its way. */
 typedef struct flight {
     int32_t i;
     bool sent, refused; /* refused: too large, never sent */
-    size_t bytes;
     int killed; /* attempts that did not count */
     ch_outcome o;
 } flight;
@@ -124,7 +124,6 @@ static ch_talk send_one(ch_link *l, flights *q, flight *f)
 
     memcpy(l->request.s + 4, &limit, sizeof limit);
     f->sent = true;
-    f->bytes = l->request.len;
     l->requests++;
     return ch_worker_process_send(&l->child, &l->request, wall_limit(l, &q->at[0]), l->opts.stop);
 }
@@ -132,8 +131,6 @@ static ch_talk send_one(ch_link *l, flights *q, flight *f)
 /* Sends all requests that the child may have now. *how: on DIED still read its answers, it may have answered before. */
 static pl_code send_due(ch_link *l, flights *q, const ch_work *work, ch_talk *how, pl_error *err)
 {
-    size_t ahead = 0;
-
     *how = CH_TALK_OK;
     for (int k = 0; k < q->n && *how == CH_TALK_OK; k++) {
         flight *f = &q->at[k];
@@ -142,13 +139,12 @@ static pl_code send_due(ch_link *l, flights *q, const ch_work *work, ch_talk *ho
                 work->ask(work->ctx, f->i, &l->request);
             if (!pl_text_ok(&l->request))
                 return pl_fail(err, PL_ENOMEM, "a request to the chemistry worker");
-            if (k > 0 && ahead + l->request.len > AHEAD_MAX)
+            if (k > 0 && l->request.len > AHEAD_MAX)
                 return PL_OK;
             f->refused = l->request.len > CH_MESSAGE_MAX;
             if (!f->refused)
                 *how = send_one(l, q, f);
         }
-        ahead += k > 0 && f->sent ? f->bytes : 0;
     }
     return PL_OK;
 }
