@@ -314,13 +314,15 @@ def stereo_that_is_not_kept_is_counted():
 
 def what_has_no_structure_is_named_and_the_rest_written():
     with Project() as p:
-        p.put("in.smi", "CCO good\nC1CC bad\nOB(O)c1ccccc1 boron\nCC(=O)[O-].[Na+] salt\n")
+        p.put("in.smi", "CCO good\nC1CC bad\nOB(O)c1ccccc1 boron\nCC(=O)[O-].[Na+] salt\nNC(=[NH2+])NC(N)=[NH2+] biguanide\n")
         _, out, err = p.run("conformers", "in.smi", expect=3)
-        assert "in.smi:2: bad: " in err and "1 of 4 records have no structure" in err, err
+        assert "in.smi:2: bad: " in err and "1 of 5 records have no structure" in err, err
         got = {t: f for t, f, _ in records(out)}
-        assert list(got) == ["good", "boron", "salt"]
+        assert list(got) == ["good", "boron", "salt", "biguanide"]
         assert got["boron"]["built_by"] == "openbabel" and "atom 2 (B)" in got["boron"]["fallback"], got["boron"]
         assert got["salt"]["removed"] == "[Na+]"
+        # Two amidinium groups have one nitrogen.
+        assert got["biguanide"]["fallback"] == "MMFF94 has no way to share the formal charges of this molecule: -0.333 is left over", got["biguanide"]
         p.put("empty.smi", "")
         assert "no record" in p.run("conformers", "empty.smi", expect=2)[2]
         for wrong in (("--count", "0"), ("--count", "x"), ("--force-field", "uff"), ("--window", "-1"), ("--seed", "-1")):
