@@ -263,6 +263,18 @@ static void arrays_written_as_sdf_come_back_the_same(void **state)
             assert_true(fabs(p.mol.xyz[i][k] - q.mol.xyz[i][k]) <= 1e-4);
 }
 
+static void a_molecule_without_atoms_is_written_as_one(void **state)
+{
+    bench_side *b = *state;
+    const ch_mol none = { 0 };
+    const char *sdf;
+    pl_error err = { 0 };
+
+    if (ch_worker_write(b->w, &none, "nothing", "sdf", &sdf, b->mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    assert_true(strncmp(sdf, "nothing\n", 8) == 0 && strstr(sdf, "\n  0  0") != NULL && strstr(sdf, "$$$$") != NULL);
+}
+
 static void a_drawing_is_one_svg_element(void **state)
 {
     bench_side *b = *state;
@@ -473,6 +485,7 @@ int main(void)
         cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
         cmocka_unit_test(benzene_has_six_aromatic_bonds),
         cmocka_unit_test(arrays_written_as_sdf_come_back_the_same),
+        cmocka_unit_test(a_molecule_without_atoms_is_written_as_one),
         cmocka_unit_test(a_drawing_is_one_svg_element),
         cmocka_unit_test(a_drawing_does_not_depend_on_where_atoms_lie_in_memory),
         cmocka_unit_test(drawings_have_equal_bonds_no_overlap_and_their_stereo),
