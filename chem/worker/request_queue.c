@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    KILLED_MAX = 30,      /* maximum SIGKILLs from outside (e.g. the OOM killer) per record, or at start */
-    IN_FLIGHT = 4,        /* maximum requests sent to the child and not yet answered                     */
+    KILLED_MAX = 30, /* maximum SIGKILLs from outside (e.g. the OOM killer) per record, or at start */
+    IN_FLIGHT = 4,   /* maximum requests sent to the child and not yet answered                     */
     /* Bytes of one that it has not begun: together they fit its socket, so sending never blocks while it waits for us to read an
      * answer. */
     AHEAD_MAX = (64 << 10) / (IN_FLIGHT - 1),
@@ -17,7 +17,7 @@ enum {
 typedef struct flight {
     int32_t i;
     bool sent, refused; /* refused: too large, never sent */
-    int killed; /* attempts that did not count */
+    int killed;         /* attempts that did not count */
     ch_outcome o;
 } flight;
 

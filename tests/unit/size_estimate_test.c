@@ -18,6 +18,7 @@
 #include "stages/registry/registry.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/cost.h"
+#include "stages/steps/ingest/device.h"
 #include "stages/steps/ingest/size_estimate.h"
 #include "toy.h"
 
@@ -450,6 +451,29 @@ static void what_is_stored_is_not_guessed(void **state)
     assert_int_equal(sqlite3_close(s.db), SQLITE_OK);
 }
 
+/* ---- where ---- */
+
+/* Without `cuda`, which a machine without a GPU refuses. */
+static void structures_are_built_on_the_gpu_of_the_first_engine(void **state)
+{
+    static const struct {
+        const char *train, *evaluate;
+        int32_t number;
+    } cases[] = { { "engine: auto, devices: [3, 1]", "", 3 },
+                  { "engine: auto", "engine: auto, devices: [1]", 0 },
+                  { "engine: cpu, devices: [2]", "", 0 },
+                  { "engine: cpu", "engine: auto, devices: [1]", 1 } };
+
+    (void)state;
+    put("a.csv", "smiles,y\nCCO,1\nCCC,2\n");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const char *stages = pl_sprintf(
+            mem, "read: {}, prepare: {}, graph: {}, split: {}, train: {targets: [{name: y}], family: se3, %s}, evaluate: {%s}",
+            cases[k].train, cases[k].evaluate);
+        assert_int_equal(st_device_number(workflow("{path: a.csv}", stages)), cases[k].number);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +490,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(graphs_have_the_edges_of_their_atoms, begin, end),
         cmocka_unit_test_setup_teardown(a_program_takes_a_second_a_call_before_it_has_run, begin, end),
         cmocka_unit_test_setup_teardown(what_is_stored_is_not_guessed, begin, end),
+        cmocka_unit_test_setup_teardown(structures_are_built_on_the_gpu_of_the_first_engine, begin, end),
     };
 
     return cmocka_run_group_tests(tests, cache_begin, cache_end);
