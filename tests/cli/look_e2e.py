@@ -247,6 +247,8 @@ def remarks_of_records_with_a_label_are_told(p):
     p.workflow(["a.csv"], TRAIN % ("[pIC50]", "pIC50"))
     said = " ".join(p.run("check", "w.yaml")[1].split())
     assert "1 record with a label has a remark that a value may be wrong, the first in %s:3: 'Outside typical range' in Data Validity Comment" % p.path("a.csv") in said, said
+    p.workflow(["a.csv"], TRAIN % ("[all]", "pIC50"))
+    assert "pIC50: 25 numbers in 27 records" in p.run("check", "w.yaml")[1]
 
 
 def labels_are_looked_at_before_a_run():
