@@ -437,6 +437,9 @@ def repeats_are_the_errors_of_other_splits():
         p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
         assert "needs the stages split, train and evaluate" in p.run("repeat", "w.yaml", expect=2)[2]
         p.run("repeat", "w.yaml", "-n", "1", expect=2)
+        p.workflow(["a.csv"], text % "")
+        for words in (("--jobs", "0x"), ("--max-time", "soon")):  # as `run` reads them
+            assert words[1] in p.run("repeat", "w.yaml", *words, expect=2)[2], words
 
 
 SPLIT_ROWS = """SELECT s.mol_id, s.part, substr(inchikey,1,14), scaffold FROM split s JOIN molecule USING(mol_id)

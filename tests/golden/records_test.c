@@ -72,6 +72,7 @@ static const made cases[] = {
       "C",
       { 0 },
       NULL },
+    { ".smi", "\xFF\xFE", { 0 }, NULL },
     { ".inchi", "# no\nInChI=1S/CH4/h1H4 methane\nother\nInChI=1S/H2O/h1H2\n", { 0 }, NULL },
 
     /* tables */

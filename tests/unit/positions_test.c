@@ -164,6 +164,8 @@ static void an_atom_is_in_one_place(void **state)
         { "mmcif", MMCIF(WATER("0", "1", "A", ".")), "O", NULL },
         { "mmcif", MMCIF(WATER("0", "1", "A", ".") WATER("5", "1", "B", ".")), NULL,
           "atom O1 LIG A 1 is in alternate locations (A and B)" },
+        { "mmcif", MMCIF(WATER("0", "1", "A", "''") WATER("5", "1", "B", "\"\"")), NULL,
+          "atom O1 LIG A 1 is in alternate locations (A and B)" },
         { "mmcif", MMCIF(WATER("0", "1", ".", ".") WATER("5", "2", ".", ".")), NULL, "several models (1 and 2), which are" },
         { "cif",
           CIF("_atom_site.a\n_atom_site.b\n_atom_site.disorder_group\n", WATER("0", "?", "x", "1") WATER("5", "?", "y", "2")), NULL,
