@@ -169,6 +169,15 @@ def labels_models_and_blocks_are_those_of_one_run():
         merged(p, 5, "s5", order=[4, 2, 0, 1, 3], w="s.yaml")
         same(rows(p, "s1"), rows(p, "s5"), "5 shards")
         assert digest(p, "s1") == digest(p, "s5")
+        # Labels of the predicted name in another unit: the prediction is another property, whatever shard it is in.
+        p.put("new.sdf", chlorides(labelled(60)).replace(b"$$$$", b"> <gap_ev>\n0.3\n\n$$$$"))
+        p.workflow(["new.sdf"], "  read: {unit: 9}\n  prepare: {conformers: {source: keep}, properties: {gap_ev: {unit: Eh}}}\n  graph: {edges: bonds, max_atoms: 12}\n"
+                   "  basis: {}\n  score: {}\n  rank: {objectives: [{property: gap_ev (eV), goal: maximise}]}\n", name="u.yaml",
+                   extra=LIMITS + "models: {m: {path: one/models/e2e.safetensors}}\n")
+        p.run("run", "u.yaml", "-q", "workdir=u1")
+        assert p.rows("SELECT name, unit FROM property WHERE name LIKE 'gap_ev%' ORDER BY 1", workdir="u1") == [("gap_ev", "Eh"), ("gap_ev (eV)", "eV")]
+        merged(p, 3, "u3", w="u.yaml")
+        same(rows(p, "u1"), rows(p, "u3"), "3 shards with units")
 
 
 def shards_that_are_missing_are_named():
