@@ -93,7 +93,9 @@ def the_most_similar_of_thousands_is_found_wherever_it_is():
         w = p.workflow([p.path("lib.smi")], "  read: {unit: 500}\n  prepare: {conformers: {source: none}, dedupe: {by: none}}\n")
         p.run("run", w, "-q")
         for limit, n in ((1, 1), (3, 3), (7000, 6201), (2**63 - 1, 6201)):
-            rows = found(p, "--similar", "Oc1ccccc1", "--at-least", "0", "-n", str(limit))
+            _, out, err = p.run("search", "--similar", "Oc1ccccc1", "--at-least", "0", "-n", str(limit), "--json", "run")
+            rows = json.loads(out)
+            assert ("there may be more" in err) == (n < 6201), err
             assert len(rows) == n and rows[0]["title"] == "phenol" and rows[0]["query_similarity"] == 1, (limit, rows[:2])
 
 

@@ -169,8 +169,8 @@ def labels_models_and_blocks_are_those_of_one_run():
         merged(p, 5, "s5", order=[4, 2, 0, 1, 3], w="s.yaml")
         same(rows(p, "s1"), rows(p, "s5"), "5 shards")
         assert digest(p, "s1") == digest(p, "s5")
-        # Labels of the predicted name in another unit: the prediction is another property, whatever shard it is in.
-        p.put("new.sdf", chlorides(labelled(60)).replace(b"$$$$", b"> <gap_ev>\n0.3\n\n$$$$"))
+        # Labels of the predicted name in another unit: the prediction is another property, also in shards that have no such label.
+        p.put("new.sdf", chlorides(labelled(60)).replace(b"$$$$", b"> <gap_ev>\n0.3\n\n$$$$", 3))
         p.workflow(["new.sdf"], "  read: {unit: 9}\n  prepare: {conformers: {source: keep}, properties: {gap_ev: {unit: Eh}}}\n  graph: {edges: bonds, max_atoms: 12}\n"
                    "  basis: {}\n  score: {}\n  rank: {objectives: [{property: gap_ev (eV), goal: maximise}]}\n", name="u.yaml",
                    extra=LIMITS + "models: {m: {path: one/models/e2e.safetensors}}\n")
