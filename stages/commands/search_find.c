@@ -36,7 +36,6 @@ typedef struct search {
     int32_t both[CHUNK], ones[CHUNK], n_chunk;
     near *near; /* [n_near] */
     size_t n_near, cap_near;
-    bool dropped;        /* some that are less similar than as many as are asked for */
     st_matcher *matcher; /* NULL: no pattern is asked for */
     st_needs needs;      /* of the pattern */
     sqlite3_stmt *put, *get_smiles;
@@ -193,7 +192,7 @@ static int by_similarity(const void *a, const void *b)
     return x->mol_id < y->mol_id ? -1 : x->mol_id > y->mol_id;
 }
 
-/* Without a pattern no more than the limit are needed. */
+/* Without a pattern no more than the limit are needed, and one that tells that there are more. */
 static void drop_far(search *s)
 {
     const size_t limit = (size_t)s->q->limit;
@@ -201,8 +200,7 @@ static void drop_far(search *s)
     if (s->q->smarts != NULL || limit == 0 || s->n_near / 2 < limit + KEEP_MORE)
         return;
     qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
-    s->dropped = true;
-    s->n_near = limit;
+    s->n_near = limit + 1;
 }
 
 static pl_code keep(search *s, double similarity, int64_t mol_id, pl_error *err)
@@ -344,7 +342,6 @@ static pl_code find_similar(search *s, pl_error *err)
         qsort(s->near, s->n_near, sizeof *s->near, by_similarity);
     for (size_t i = 0; i < s->n_near && code == PL_OK && !s->said->more; i++)
         code = take(s, s->near[i].similarity, s->near[i].mol_id, NULL, err);
-    s->said->more = s->said->more || s->dropped;
     return code;
 }
 
