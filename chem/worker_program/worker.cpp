@@ -132,7 +132,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     mol_check_size(mol, o, 8); // all parts together: far too large for screening
     mol_drop_invented_hydrogens(mol, text, format);
     if (o.one_drawing)
-        (void)mol_one_drawing(mol);
+        mol_one_drawing(mol);
     mol_check_dummies(mol); // before a part with one is removed
     if (o.largest_fragment)
         p.removed = mol_keep_main_part(mol, written);

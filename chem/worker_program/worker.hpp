@@ -296,9 +296,8 @@ void mol2_complete(OpenBabel::OBMol &mol, const std::string &text);
 
 // ---- worker_drawing.cpp
 
-// Gives groups with several drawings (nitro, N-oxide, azide, sulfoxide ...) one drawing. Only bond orders and formal charges change. Returns
-// the number of changes.
-int mol_one_drawing(OpenBabel::OBMol &mol);
+// Gives groups with several drawings (nitro, N-oxide, azide, sulfoxide ...) one drawing. Only bond orders and formal charges change.
+void mol_one_drawing(OpenBabel::OBMol &mol);
 
 // A nitrogen with four or five bonds in one of these groups, without the charges that they get: N(=O)=O, N=N#N, N#C.
 bool is_drawn_uncharged(OpenBabel::OBAtom *nitrogen);

@@ -452,7 +452,7 @@ bool is_drawn_uncharged(OBAtom *nitrogen)
     return isonitrile_bond(nitrogen) != nullptr;
 }
 
-int mol_one_drawing(OBMol &mol)
+void mol_one_drawing(OBMol &mol)
 {
     Order order(mol);
     int changed = for_all(mol, [&order](OBAtom *a) { return separate(a, order); });
@@ -464,7 +464,6 @@ int mol_one_drawing(OBMol &mol)
         mol.SetHybridizationPerceived(false);
         perceive_again(mol);
     }
-    return changed;
 }
 
 } // namespace worker
