@@ -168,7 +168,6 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     obErrorLog.ClearLog();
     Placed placed = mol_place(mol, format, o);
     p.geometry = placed.geometry;
-    p.energy = placed.energy;
     p.mol = placed.mol;
     if (p.geometry != "build" && !marks.axes.empty())
         p.built_from = id.smiles + " " + axes_text(mol, id.smiles, marks);
