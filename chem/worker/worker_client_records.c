@@ -249,7 +249,7 @@ static pl_code build_native(batch *b, const ch_known *known, int32_t *n, pl_erro
     }
     if (n_ask > 0)
         code = known->build(known->ctx, b->ask, n_ask, b->mem, err);
-    for (int32_t k = 0; k < n_ask && code == PL_OK; k++)
+    for (int32_t k = 0; k < n_ask; k++)
         b->ask[k].out->built = b->ask[k].out->fallback == NULL;
     for (int32_t k = 0; k < *n; k++)
         if (!b->out[b->build[k]].built)

@@ -12,6 +12,7 @@ import struct
 import xml.dom.minidom
 
 import sieve
+from train_e2e import tensors
 
 ESOL = os.path.join(os.path.dirname(sieve.TESTS), "workflows/data/esol.csv")
 UNIT = "log10(mol/L)"
@@ -233,6 +234,8 @@ def structures_that_no_member_needs_are_skipped():
         p.workflow(inputs, plain, name="built.yaml", workdir="built")
         p.run("run", "built.yaml", "-q", "stages.prepare.conformers.source=auto")
         assert ("mmff94",) in p.rows("SELECT DISTINCT geometry FROM molecule", workdir="built")
+        known = json.loads(tensors(p.path("built/models/e2e.safetensors"))[1]["range"])["structures"]
+        assert known == ["input", "mmff94", "uff", "mmff94s", "none"], known  # any, although all were built
         p.workflow(inputs, "  read: {}\n  prepare: {}\n  graph: {}\n  score: {}\n", name="score.yaml", workdir="score",
                    extra="models: {m: {path: built/models/e2e.safetensors}}\n")
         assert says in p.run("plan", "score.yaml")[1]

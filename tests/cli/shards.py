@@ -188,6 +188,8 @@ def shards_that_are_missing_are_named():
         shards(p, 3, "run", [1])
         p.run("run", "w.yaml", "-q", "--shard", "0/3", "--until", "read")
         assert p.run("merge", "w.yaml", "--missing")[1] == "0\n2\n"
+        os.mkdir(p.path("run/shards/00001-of-00007.old"))  # no shard of this name
+        assert p.run("merge", "w.yaml", "--missing")[1] == "0\n2\n"
         _, _, err = p.run("merge", "w.yaml", expect=75)
         assert "shard 0: stage prepare has not begun" in err and "shard 2: not begun" in err and "2 of 3" in err, err
         shards(p, 3, "run", [0])
