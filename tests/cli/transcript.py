@@ -165,7 +165,7 @@ def a_screen_prints_and_stores_the_same_as_before():
 
 def asked(t):
     for words in ("top", "top -n 2", "top --csv", "top --json -n 1", "top -n 0", "top a b", "failures", "failures --code parse",
-                  "failures --stage read", "failures --stage prepare --limit 1", "failures --code nothing", "failures --csv",
+                  "failures --stage read", "failures --stage prepare --limit 1", "failures --limit 0", "failures --code nothing", "failures --csv",
                   "failures --json", "failures --limit x", "status", "status --json", "query", "query v_funnel", "query v_runs -f jsonl",
                   "query nothing_here", "query runs/one/results.db", "query -f xml v_funnel", "explain w.yaml rank", "explain w.yaml",
                   "explain w.yaml nothing", "explain w.yaml rank stages.rank.top=3", "db check runs/one", "db digest runs/one",
