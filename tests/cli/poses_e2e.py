@@ -152,12 +152,20 @@ def each_pose_has_its_own_value_and_the_best_is_first():
         got = [fields(x)[0].get("pose_value") for x in whole if x.startswith("m")]
         n = len(got) // 4
         assert n > 1 and got == ["-7"] * n + ["-6"] * n + ["-5"] * n + [None] * n, got
-        # Shards, one of which has a molecule of another.
-        for k in range(3):
-            p.run("run", w, "-q", "workdir=shards", "--shard", "%d/3" % k)
-        p.run("merge", w, "workdir=shards")
-        p.run("run", w, "-q", "workdir=shards")
-        assert poses("shards") == whole
+        def merged(n, workdir):
+            for k in range(n):
+                p.run("run", w, "-q", "workdir=" + workdir, "--shard", "%d/%d" % (k, n))
+            p.run("merge", w, "workdir=" + workdir)
+            p.run("run", w, "-q", "workdir=" + workdir)
+            assert "good" in p.run("db", "check", workdir)[1]
+            return poses(workdir)
+        # Shards, one of which has a molecule of another: alone in its unit, and beside one of its own.
+        assert merged(3, "shards") == whole
+        p.put("b.smi", "CCCO m\nCCN n\nCCCO again\nCCCl own\n")
+        w = p.workflow(["b.smi"], (stage % ("sdf", "sdf", "low", "")).replace("unit: 1", "unit: 2"), workdir="pair")
+        p.run("run", w, "-q")
+        whole = poses("pair")
+        assert merged(2, "pairs") == whole and len(whole) == 12
 
 
 # Fails for the structures that the argument names: the place of each in its molecule is that of its call.

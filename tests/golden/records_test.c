@@ -143,6 +143,8 @@ static const made cases[] = {
       "@<TRIPOS>MOLECULE\nm3\n 2 1\n@<TRIPOS>ATOM\n1 C 0 0 0 C.3\n2 C 0 0 1 C.3\n@<TRIPOS>BOND\n1 1 2 1\n2 2 1 1\n",
       { 0 },
       NULL },
+    { ".mol2", "# c\nno molecule\n", { 0 }, NULL },
+    { ".cif", "# c\nno data\n", { 0 }, NULL },
     { ".cif", "# c\ndata_one\nloop_\n\ndata_two\n_x 1\n", { 0 }, NULL },
     { ".pdb", "HEADER    ONE\n" PDB_ATOM "END\nHEADER    TWO\n" PDB_ATOM "TITLE     THREE\n" PDB_ATOM, { 0 }, NULL },
     { ".pdb", "HEADER    M\nMODEL        1\n" PDB_ATOM "ENDMDL\nMODEL        2\n" PDB_ATOM "ENDMDL\nEND\n", { 0 }, NULL },
