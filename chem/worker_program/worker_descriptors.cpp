@@ -41,7 +41,7 @@ static double rotb(OBMol &mol)
 {
     int n = 0;
     FOR_BONDS_OF_MOL(b, mol)
-        n += b->GetBeginAtom()->GetHvyDegree() > 1 && b->GetEndAtom()->GetHvyDegree() > 1 && b->IsRotor();
+        n += b->IsRotor();
     return n;
 }
 
