@@ -105,6 +105,8 @@ static const made cases[] = {
     { ".csv", "a,smiles;\tname\n1,CC;\t2\n", { 0 }, NULL },
 
     /* frames */
+    { ".xyz", "0000000000000000001\n19 digits\nC 0 0 0\n", { 0 }, NULL },
+    { ".xyz", "00000000000000000001\n20 digits\nC 0 0 0\n", { 0 }, NULL },
     { ".xyz", "2\nwater?\nO 0 0 0\nH 0 0 1\n\n1\nhelium x=2 \"y z\"=3\nHe 1 2 3\n", { 0 }, NULL },
     { ".xyz", "2\nshort\nO 0 0 0\n1\nnext\nC 0 0 0\n", { 0 }, NULL },
     { ".xyz", "junk\n1\nnext\nC 0 0 0\n", { 0 }, NULL },
