@@ -64,7 +64,7 @@ static pl_code add_found(pl_text *sql)
 static pl_code condition_make(const char **sql, const char *where, const exporting *x, pl_error *err)
 {
     bool functions = false;
-    pl_code code = st_row_filter_check(where, NULL, err);
+    pl_code code = st_row_filter_check(where, NULL, NULL, err);
 
     if (code == PL_OK)
         code = st_row_filter_sql(sql, where, x->store->db, &functions, x->mem, err);

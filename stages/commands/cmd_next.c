@@ -366,7 +366,7 @@ static int run(const pl_app *app, const pl_args *args)
         return pl_cmd_usage(args, "'%s' is not a format; allowed: table, csv, json, jsonl, sdf or smi", a.format);
     if (strcmp(a.format, "table") == 0 && a.file != NULL)
         return pl_cmd_usage(args, "--output: a table goes to the terminal; choose --format csv, json, jsonl, sdf or smi");
-    if (a.choice.where != NULL && st_row_filter_check(a.choice.where, NULL, &err) != PL_OK)
+    if (a.choice.where != NULL && st_row_filter_check(a.choice.where, NULL, NULL, &err) != PL_OK)
         return pl_cmd_usage(args, "--%s", err.text);
     return st_results_ask(app, args, args->n > 0 ? args->arg[0] : NULL, answer, &a);
 }

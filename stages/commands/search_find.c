@@ -111,7 +111,7 @@ pl_code st_search_check(const st_search *q, pl_problems *problems, pl_arena *mem
     if (code == PL_OK && q->scaffold != NULL && q->scaffold[0] != '\0')
         code = check_smiles(w, "--scaffold", q->scaffold, true, problems, mem, err);
     ch_worker_close(w);
-    if (q->where != NULL && st_row_filter_check(q->where, NULL, &said) != PL_OK)
+    if (q->where != NULL && st_row_filter_check(q->where, NULL, NULL, &said) != PL_OK)
         pl_problem_add(problems, &nowhere, "--%s", said.text);
     return code;
 }

@@ -101,7 +101,9 @@ static pl_code check(const char *expression, const st_structural *found, size_t 
     return code;
 }
 
-pl_code st_row_filter_check(const char *expression, size_t *at, pl_error *err)
+static bool is_read(uint64_t used, int column) { return (used >> column & 1) != 0; }
+
+pl_code st_row_filter_check(const char *expression, st_row_reads *reads, size_t *at, pl_error *err)
 {
     pl_arena *mem = pl_arena_new(1 << 12);
     st_structural found;
@@ -111,20 +113,12 @@ pl_code st_row_filter_check(const char *expression, size_t *at, pl_error *err)
 
     if (code == PL_OK)
         code = check(expression, &found, at, mem, err);
+    if (code != PL_OK)
+        used = 0;
+    if (reads != NULL)
+        *reads = (st_row_reads){ is_read(used, ALERTS), is_read(used, ENERGY), is_read(used, STRUCTURES) };
     pl_arena_free(mem);
     return code;
-}
-
-static bool reads(uint64_t used, int column) { return (used >> column & 1) != 0; }
-
-st_row_reads st_row_filter_reads(const char *expression)
-{
-    st_structural found;
-    uint64_t used = 0;
-
-    if (parse(expression, &found, &used, NULL, NULL) != PL_OK)
-        return (st_row_reads){ 0 };
-    return (st_row_reads){ reads(used, ALERTS), reads(used, ENERGY), reads(used, STRUCTURES) };
 }
 
 /* ---- a column and a property of one name ---- */
@@ -144,7 +138,7 @@ pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl
     pl_code code = parse(expression, &found, &used, NULL, err);
 
     for (int i = 0; columns[i].name != NULL && code == PL_OK; i++)
-        if (reads(used, i) && strcasecmp(columns[i].name, property) == 0)
+        if (is_read(used, i) && strcasecmp(columns[i].name, property) == 0)
             code = fail_ambiguous(columns[i].name, err);
     return code;
 }
@@ -175,7 +169,7 @@ static pl_code check_scored(sqlite3 *db, uint64_t used, pl_error *err)
 
     for (int i = 0; columns[i].name != NULL && code == PL_OK; i++) {
         bool yes = false;
-        if (reads(used, i))
+        if (is_read(used, i))
             code = has_row(&yes, db, sql, columns[i].name, err);
         if (yes)
             code = fail_ambiguous(columns[i].name, err);
@@ -203,7 +197,7 @@ static pl_code check_filled(sqlite3 *db, uint64_t used, pl_error *err)
 
     for (size_t i = 0; i < sizeof may_be_empty / sizeof *may_be_empty; i++) {
         bool empty = false;
-        pl_code code = reads(used, may_be_empty[i].column) ? has_row(&empty, db, may_be_empty[i].sql, NULL, err) : PL_OK;
+        pl_code code = is_read(used, may_be_empty[i].column) ? has_row(&empty, db, may_be_empty[i].sql, NULL, err) : PL_OK;
         if (code != PL_OK)
             return code;
         if (empty)

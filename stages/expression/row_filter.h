@@ -14,16 +14,13 @@
 #include "pipeline/base/error.h"
 #include "stages/database/descriptor_columns.h"
 
-/* ECONFIG says what is wrong with it, and *at, which may be NULL, at which byte. */
-pl_code st_row_filter_check(const char *expression, size_t *at, pl_error *err);
-
-/* Which columns it reads that are NULL for all molecules, if `prepare` was not asked for them. */
+/* Which columns a condition reads that are NULL for all molecules, if `prepare` was not asked for them. */
 typedef struct st_row_reads {
     bool alerts, energy, structures;
 } st_row_reads;
 
-/* None of a condition that is not valid: st_row_filter_check says why. */
-st_row_reads st_row_filter_reads(const char *expression);
+/* ECONFIG says what is wrong with it, and *at at which byte; *reads is then nothing. Both may be NULL. */
+pl_code st_row_filter_check(const char *expression, st_row_reads *reads, size_t *at, pl_error *err);
 
 /* ECONFIG if it reads a column that is called as this scored property: objectives and constraints mean the property by that name. */
 pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl_error *err);

@@ -43,7 +43,7 @@ static void a_condition_may_use_the_columns_of_molecule(void **state)
                                         "undefined_stereo notnull" };
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
-        assert_int_equal(st_row_filter_check(good[i], NULL, NULL), PL_OK);
+        assert_int_equal(st_row_filter_check(good[i], NULL, NULL, NULL), PL_OK);
 }
 
 static const char *const elsewhere[] = {
@@ -113,7 +113,7 @@ static void a_condition_may_not_read_or_change_anything_else(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof elsewhere / sizeof elsewhere[0]; i++)
-        if (st_row_filter_check(elsewhere[i], NULL, &err) != PL_ECONFIG)
+        if (st_row_filter_check(elsewhere[i], NULL, NULL, &err) != PL_ECONFIG)
             fail_msg("accepted: %s", elsewhere[i]);
 }
 
@@ -152,7 +152,7 @@ static void a_condition_that_means_something_else_to_sql_is_refused(void **state
 
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        if (st_row_filter_check(bad[i], NULL, &err) != PL_ECONFIG)
+        if (st_row_filter_check(bad[i], NULL, NULL, &err) != PL_ECONFIG)
             fail_msg("accepted: %s", bad[i]);
 }
 
@@ -175,7 +175,7 @@ static void a_condition_says_at_which_character_it_is_wrong(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         size_t at = 99;
         pl_error err = { 0 };
-        assert_int_equal(st_row_filter_check(bad[i].text, &at, &err), PL_ECONFIG);
+        assert_int_equal(st_row_filter_check(bad[i].text, NULL, &at, &err), PL_ECONFIG);
         assert_int_equal(at, bad[i].at);
         if (strstr(err.text, bad[i].says) == NULL)
             fail_msg("%s: %s", bad[i].text, err.text);
@@ -193,7 +193,7 @@ static void a_condition_that_sqlite_refuses_is_told_as_one(void **state)
     *chain = '\0';
     for (int i = 0; i < TERMS; i++)
         strcat(chain, i + 1 < TERMS ? "mw > 0 or " : "mw > 0");
-    assert_int_equal(st_row_filter_check(chain, NULL, &err), PL_ECONFIG);
+    assert_int_equal(st_row_filter_check(chain, NULL, NULL, &err), PL_ECONFIG);
     free(chain);
     assert_ptr_equal(strstr(err.text, "where: Expression tree is too large"), err.text);
 }
@@ -212,7 +212,7 @@ static void a_condition_of_any_depth_is_answered(void **state)
             n += len;
         }
         deep[n] = '\0';
-        assert_int_equal(st_row_filter_check(deep, NULL, NULL), PL_ECONFIG);
+        assert_int_equal(st_row_filter_check(deep, NULL, NULL, NULL), PL_ECONFIG);
     }
     free(deep);
 }

@@ -84,7 +84,7 @@ static bool meets(const char *condition, const ch_prepared *p)
     assert_int_equal(st_prefilter_open(&keep, condition, NULL, &err), PL_OK);
     assert_int_equal(st_prefilter_ask(keep, p, &yes, &err), PL_OK);
     st_prefilter_close(keep);
-    assert_int_equal(st_row_filter_check(condition, NULL, &err), PL_OK);
+    assert_int_equal(st_row_filter_check(condition, NULL, NULL, &err), PL_OK);
     return yes;
 }
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stages/steps/ingest/condition.h"
 
+#include <string.h>
+
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/ingest/alerts.h"
 
 bool st_condition_is_spatial(const char *where)
 {
-    const st_row_reads reads = where != NULL ? st_row_filter_reads(where) : (st_row_reads){ 0 };
-
-    return reads.energy || reads.structures;
+    return where != NULL && (strcasestr(where, "energy") != NULL || strcasestr(where, "structures") != NULL);
 }
 
 /* What is wrong with reading these columns; NULL: nothing. */
@@ -30,18 +30,16 @@ bool st_condition_check(const pl_workflow *wf, const pl_step *step, const char *
 {
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
     const pl_node *at = pl_node_get(step->node, "where");
-    const char *empty = NULL;
+    const char *empty;
+    st_row_reads reads;
     size_t byte = 0;
     pl_error err = { 0 };
 
-    if (st_row_filter_check(where, &byte, &err) != PL_OK) {
+    if (st_row_filter_check(where, &reads, &byte, &err) != PL_OK) {
         st_expression_problem(problems, at, step->stage->name, byte, &err);
         return false;
     }
-    if (prepare != NULL) {
-        const st_row_reads reads = st_row_filter_reads(where);
-        empty = empty_column(&reads, prepare->conf);
-    }
+    empty = prepare != NULL ? empty_column(&reads, prepare->conf) : NULL;
     if (empty != NULL)
         pl_problem_add(problems, at != NULL ? at : step->node, "%s: where: %s", step->stage->name, empty);
     return empty == NULL;

@@ -10,7 +10,8 @@
  * Returns whether there is none. */
 bool st_condition_check(const pl_workflow *wf, const pl_step *step, const char *where, pl_problems *problems);
 
-/* Whether it reads a column that only built structures fill: for pl_stage.wants. where: NULL for none. */
+/* Whether it names a column that only built structures fill, if only in a text: then structures are built that it does not need. For
+ * pl_stage.wants. where: NULL for none. */
 bool st_condition_is_spatial(const char *where);
 
 #endif
