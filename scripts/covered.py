@@ -180,7 +180,7 @@ class Cover:
         return [n for n, t in self.tests.items() if any(os.path.dirname(p) == folder for p in t["lines"])]
 
     def cpu(self, name, known=None):
-        """known: what it took elsewhere, or None. What fails here, as tests that refuse calls of the kernel, is often slow."""
+        """known: what it took elsewhere, or None. What fails here is often slow."""
         return self.tests[name]["cpu"] if name in self.tests else known or GUESS
 
     def wall(self, name):
