@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation of what asks the chemistry worker is refused in turn: ENOMEM with what it was for each time, or the answer as it is
- * otherwise; and the same worker answers the next question. */
+/* Every allocation of what asks the chemistry worker is refused in turn: ENOMEM with what it was for each time; and the same worker
+ * answers the next question. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -156,6 +156,8 @@ static bool refuse_nth(long nth, bool in_arena, ch_worker *w, question *ask, con
         fail_msg("request %ld: %s\ninstead of %s", nth, pl_text_str(&out), want);
     if (code != PL_OK && (!met || code != PL_ENOMEM || !tells_for_what(err.text)))
         fail_msg("request %ld: code %d, \"%s\"", nth, (int)code, err.text);
+    if (code == PL_OK && met)
+        fail_msg("request %ld was refused, and nothing said so", nth);
     pl_text_free(&out);
     return met;
 }
