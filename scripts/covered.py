@@ -173,6 +173,10 @@ class Cover:
             return None
         return [n for n, t in self.tests.items() if self.within(before, t["lines"].get(path, []))]
 
+    def lines(self, name, path):
+        """What a test executes of a file."""
+        return {n for a, b in self.tests.get(name, {"lines": {}})["lines"].get(path, []) for n in range(a, b + 1)}
+
     def of_path(self, path):
         return [n for n, t in self.tests.items() if path in t["lines"]]
 

@@ -20,6 +20,7 @@ ROOMS = {
 # How often a kind is drawn while it has sites left.
 WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, "statement": 4, "check": 3, "sync": 1.5,
           "bind": 1.5, "sql": 3, "message": 2}
+MANY = 12 # tests that have a message: words that more have are those of something else
 WITH_WORKER = {"chem_worker", "chem_hydrogens", "chem_syntax", "chem_digits", "chem_xyz_bonds", "chem_positions", "molecules_golden", "read_golden", "chem_stereo_marks",
                "scaffold", "fingerprint", "standardise", "one_drawing", "protonate", "chem_structures", "chem_confine",
                "chem_kill", "chem_messy", "chem_request_queue", "stages", "structures", "report", "feature_stages", "bench", "config", "predict_library",
@@ -237,3 +238,26 @@ def sources(top):
         for name, source in re.findall(r"molsieve_(?:chem_)?test\((\w+) (\S+\.c(?:pp)?)\b", open(path).read()):
             found[name] = open(os.path.join(top, "tests", source)).read()
     return found
+
+
+@functools.lru_cache(None)
+def written(top):
+    """What each test says itself, by the beginning of its name: a case of a script, with the transcripts it names, or a program of C."""
+    said = {n: [text] for n, text in sources(top).items()}
+    for script in glob.glob(os.path.join(top, "tests/cli/*.py")):
+        for case in re.split(r"^def ", open(script).read(), flags=re.M)[1:]:
+            stem = os.path.splitext(os.path.basename(script))[0]
+            said[stem + "." + case.split("(")[0]] = [case]
+    kept = {os.path.basename(p): open(p).read() for p in glob.glob(os.path.join(top, "tests/golden/**/*.txt"), recursive=True)}
+    for texts in said.values():
+        texts += [kept[n] for n in set(re.findall(r"\w+\.txt", texts[0])) if n in kept]
+        texts += [kept[n + ".txt"] for n in set(re.findall(r'"(\w+)"', texts[0])) if n + ".txt" in kept]
+    return said
+
+
+def told_in(m, top):
+    """Names of the tests that know the longest part of the message."""
+    with open(os.path.join(top, m.path)) as f:
+        part = max(CONVERSION.split(f.read()[m.at:m.end].replace("\\", "")), key=len).strip()
+    told = sorted(n for n, texts in written(top).items() if len(part) > 6 and any(part in t for t in texts))
+    return told if len(told) <= MANY else []
