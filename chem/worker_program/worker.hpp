@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -159,8 +160,18 @@ struct Marks {
 
 Marks marks_of(OpenBabel::OBMol &mol);
 void marks_put(OpenBabel::OBMol &mol, const Marks &m); // defines them, whatever was defined before
+
+// The marks of a molecule before a change, those of them that the library finds itself, and how many hydrogens that are no atoms each atom had.
+struct Before {
+    bool perceived = false; // false: the rest is empty
+    Marks marks, found;
+    std::map<unsigned long, unsigned> hydrogens;
+};
+
+void find_stereo(OpenBabel::OBMol &mol); // anew, from the graph; what is defined and what the library knows stays
+Before marks_before(OpenBabel::OBMol &mol);
 Marks marks_left(OpenBabel::OBMol &mol,
-                 const Marks &m); // those that the molecule does not define any more, although their neighbours are there
+                 const Before &b); // those whose atoms have the same neighbours and hydrogens, and are stereo still
 
 // ---- worker_axes.cpp: allenes and atropisomers
 
@@ -267,6 +278,7 @@ struct V3000 {
     std::string text; // every atom and bond on a line of its own
     long atoms = 0, bonds = 0;
     std::vector<std::pair<long, int>> valence; // of atoms with VAL, which Open Babel does not read; -1: none
+    std::vector<std::pair<long, long>> either; // atoms of bonds with CFG=2, the narrow end first
 };
 
 bool is_molfile(const std::string &format);
@@ -274,6 +286,7 @@ bool is_v3000(const std::string &text, const std::string &format);
 bool fits_columns(OpenBabel::OBMol &mol);                                       // whether four decimals hold all positions
 std::string with_all_digits(const std::string &molfile, OpenBabel::OBMol &mol); // of a V3000 molfile
 V3000 v3000_of(const std::string &text);                                        // CH_PARSE if Open Babel would read out of bounds
+void v3000_leave_open(OpenBabel::OBMol &mol, const V3000 &v);                   // double bonds whose form is drawn as not known
 
 // ---- worker_written.cpp
 
@@ -377,7 +390,7 @@ void take_proton(OpenBabel::OBMol &mol, OpenBabel::OBAtom &a);
 
 int usual_valence(unsigned z); // number of bonds of the neutral atom; 0: the element is not part of acids and bases
 int sum_of_charges(OpenBabel::OBMol &mol);
-void perceive_again(OpenBabel::OBMol &mol); // call it after protons were added or removed
+void perceive_again(OpenBabel::OBMol &mol, const Before &b); // call it after protons were added or removed, or bonds moved
 
 // ---- worker_protonate.cpp
 

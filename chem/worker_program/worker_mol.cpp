@@ -172,6 +172,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     if (format == "mol2")
         mol2_complete(mol, text);
     set_valences(mol, v);
+    v3000_leave_open(mol, v);
     stereo_in_order(mol);
     bonds_complete(mol, text, format);
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))

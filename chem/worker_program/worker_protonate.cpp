@@ -204,19 +204,21 @@ static int n_changed(OBMol &before, OBMol &after)
     int n = 0;
     for (size_t i = 0; i < is.size(); i++)
         n += was[i] != is[i];
-    if (n > 0 && sum_of_charges(before) == sum_of_charges(after) && canonical_smiles(before) == canonical_smiles(after))
-        return 0;
-    return n;
+    if (n == 0 || sum_of_charges(before) != sum_of_charges(after))
+        return n;
+    OBMol a = before, b = after; // writing takes away marks
+    return canonical_smiles(a) == canonical_smiles(b) ? 0 : n;
 }
 
 int mol_protonate(OBMol &mol, double ph)
 {
     const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // if nothing changes, no atom moves
+    const Before as_given = marks_before(mol);
     OBMol charged = mol;
     (void)mol_neutralise(charged, false);
     if (!titrate(charged, bases(), ph) || !titrate(charged, acids(), ph))
         return 0;
-    perceive_again(charged);
+    perceive_again(charged, as_given);
     if (whole)
         add_hydrogens(charged);
     const int n = n_changed(mol, charged);
