@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // chem/worker_program/worker_v3000.cpp - checks and rewrites V3000 molfiles before Open Babel reads them.
 //
-// Open Babel 3.1.1 has five faults here. It reads words of a line without checking that they exist (what it finds depends on
+// Open Babel 3.1.1 has six faults here. It reads words of a line without checking that they exist (what it finds depends on
 // earlier records). It loses a word where a bond line continues on the next line. It does not compare the numbers of atoms and
-// bonds that it read with those in the counts line. It does not read VAL. And for the end of an unknown block it searches a name in freed memory:
-// such blocks (SGROUP, COLLECTION, RGROUP, ...), which it would ignore, are removed.
+// bonds that it read with those in the counts line. It does not read VAL. It passes over CFG=2, by which a double bond, or a wavy bond
+// at one, is of no known form. And for the end of an unknown block it searches a name in freed memory: such blocks (SGROUP, COLLECTION,
+// RGROUP, ...), which it would ignore, are removed.
 #include "chem/worker_program/worker.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <sstream>
 #include <vector>
 
 #include <openbabel/atom.h>
+#include <openbabel/bond.h>
 #include <openbabel/elements.h>
 #include <openbabel/obiter.h>
 
@@ -46,9 +49,9 @@ public:
 
 private:
     int n_ = 0;
-    std::string held_, block_;      // the line read so far, if it continues; ATOM, BOND, ...
-    std::string unknown_;           // name of the block that is being removed
-    std::set<std::string> numbers_; // of atoms
+    std::string held_, block_;          // the line read so far, if it continues; ATOM, BOND, ...
+    std::string unknown_;               // name of the block that is being removed
+    std::map<std::string, long> place_; // of atoms, from 1, by their numbers
     long said_atoms_ = -1, said_bonds_ = -1;
     bool over_ = false, ctab_over_ = false;
 
@@ -64,6 +67,7 @@ private:
     bool left_out(const Words &w);
     void data(const Words &w);
     void atom(const Words &w);
+    void bond(const Words &w);
 };
 } // namespace
 
@@ -112,7 +116,7 @@ void Walk::data(const Words &w)
         if (block_ == "ATOM")
             atom(w);
         if (block_ == "BOND")
-            molfile_bond_check(v.bonds, w[3]);
+            bond(w);
         if (w[2] == "LINKNODE")
             refuse("has LINKNODE: a part that repeats, not a molecule");
     }
@@ -122,7 +126,7 @@ void Walk::atom(const Words &w)
 {
     for (size_t k = 4; k < 7; k++)
         position_check(v.atoms, w[k]);
-    if (!numbers_.insert(w[2]).second)
+    if (!place_.insert({ w[2], v.atoms }).second)
         refuse("has the number of another atom");
     for (size_t k = 8; k < w.size(); k++) {
         const long valence = w[k].compare(0, 4, "VAL=") == 0 ? std::atol(w[k].c_str() + 4) : 0;
@@ -133,6 +137,14 @@ void Walk::atom(const Words &w)
         if (w[k].compare(0, 8, "ATTCHPT=") == 0 && w[k] != "ATTCHPT=0")
             refuse("has ATTCHPT: a part, not a molecule");
     }
+}
+
+void Walk::bond(const Words &w)
+{
+    molfile_bond_check(v.bonds, w[3]);
+    const auto begin = place_.find(w[4]), end = place_.find(w[5]);
+    if (begin != place_.end() && end != place_.end() && std::find(w.begin() + 6, w.end(), "CFG=2") != w.end())
+        v.either.push_back({ begin->second, end->second });
 }
 
 void Walk::line(const std::string &text)
@@ -192,6 +204,31 @@ V3000 v3000_of(const std::string &text)
         walk.line(s);
     walk.check();
     return walk.v;
+}
+
+static void leave_open(OBStereoFacade &stereo, const OBBond *bond)
+{
+    if (!stereo.HasCisTransStereo(bond->GetId()))
+        return;
+    OBCisTransStereo *form = stereo.GetCisTransStereo(bond->GetId());
+    OBCisTransStereo::Config config = form->GetConfig();
+    config.specified = false;
+    form->SetConfig(config);
+}
+
+void v3000_leave_open(OBMol &mol, const V3000 &v)
+{
+    OBStereoFacade stereo(&mol);
+    for (const auto &drawn : v.either) {
+        OBAtom *begin = mol.GetAtom(static_cast<int>(drawn.first)), *end = mol.GetAtom(static_cast<int>(drawn.second));
+        const OBBond *bond = begin != nullptr && end != nullptr ? mol.GetBond(begin, end) : nullptr;
+        if (bond == nullptr || mol.GetDimension() != 2)
+            continue;
+        leave_open(stereo, bond);
+        FOR_BONDS_OF_ATOM(b, begin) // a wavy bond has its narrow end there
+            if (bond->GetBondOrder() == 1)
+                leave_open(stereo, &*b);
+    }
 }
 
 // The columns of a V2000 molfile have four decimals.
