@@ -324,15 +324,6 @@ static pl_code get_matches(ch_wire *in, int32_t n, int8_t *yes, int32_t *column,
     return in->ok ? PL_OK : broken_answer(err);
 }
 
-const char *ch_smarts_fault(const char *smarts, size_t n)
-{
-    if (memchr(smarts, '/', n) != NULL || memchr(smarts, '\\', n) != NULL)
-        return "the marks / and \\ of a double bond cannot be compared; leave them out, and both of its forms match";
-    if (memchr(smarts, '.', n) != NULL)
-        return "parts that are joined by a dot cannot be compared; use a pattern for each part";
-    return NULL;
-}
-
 pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smiles, int32_t n, int8_t *yes, int32_t *column,
                         pl_error *err)
 {

@@ -181,7 +181,8 @@ pl_code ch_worker_match(ch_worker *w, const char *smarts, const char *const *smi
                         pl_error *err);
 
 /* NULL, or why a pattern cannot be asked: Open Babel's matcher passes over the marks / and \ of a double bond, so that `F/C=C/F`
- * would match both forms, and over what follows the first part of `(O).(N)`. */
+ * would match both forms, over @ at an atom with three neighbours, and over what follows the first part of `(O).(N)`; it reads [2H]
+ * as an atom of mass 2 with a hydrogen. */
 const char *ch_smarts_fault(const char *smarts, size_t n);
 
 /* *yes: records of this format can be read, by molsieve itself or by Open Babel. */

@@ -100,7 +100,7 @@ def the_most_similar_of_thousands_is_found_wherever_it_is():
 
 
 def a_pattern_finds_what_an_alert_finds():
-    patterns = ["[NX3;H2]c1ccccc1", "C(=O)[OH]", "[#7;+]", "[R2]", "C[H]", "[$(c1ccccc1);!$(*Cl)]", "S(=O)(=O)", "[C@H]"]
+    patterns = ["[NX3;H2]c1ccccc1", "C(=O)[OH]", "[#7;+]", "[R2]", "C[H]", "[$(c1ccccc1);!$(*Cl)]", "S(=O)(=O)", "[CH]"]
     patterns += ["Clc1ccccc1", "[F,Cl]", "BrC", "Sc1ccccc1", "Cn", "[nH]1cccc1", "[#7;!H0]aa", "[!#6;!#8]", "A=O", "Oc1ccc(Cl)cc1", "FC(F)F"]
     with Project() as p:
         p.put("lib.smi", lines_of(data("library.smi"), 300))
@@ -312,11 +312,13 @@ def parts_of_a_pattern_that_nothing_compares_are_refused():
     """The matcher passes over the marks, F/C=C/F would find F/C=C\\F, too, and over what follows the first part of (O).(N)."""
     marks = "the marks / and \\ of a double bond cannot be compared; leave them out, and both of its forms match"
     dot = "parts that are joined by a dot cannot be compared; use a pattern for each part"
+    at = "the mark @ is compared only in [C@H] with three neighbours in the pattern, and in [C@] with four; write it so, or leave it out, and both forms match"
+    heavy = "[2H] and [3H] would be atoms with a hydrogen; write [2#1] and [3#1] for hydrogen of that mass"
     with Project() as p:
         p.put("lib.smi", "F/C=C/F FE\nF/C=C\\F FZ\nCCO none\n")
         p.run("run", p.workflow([p.path("lib.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: minimise}]}\n"), "-q")
         assert len(found(p, "--smarts", "FC=CF")) == 2
-        for pattern, why in (("F/C=C/F", marks), ("F\\C=C/F", marks), ("C/C=C", marks), ("[C;$(F/C=C/F)]", marks), ("(O).(N)", dot), ("O.N", dot)):
+        for pattern, why in (("F/C=C/F", marks), ("F\\C=C/F", marks), ("C/C=C", marks), ("[C;$(F/C=C/F)]", marks), ("(O).(N)", dot), ("O.N", dot), ("C[S@](=O)CC", at), ("[2H]C", heavy)):
             err = p.run("search", "--smarts", pattern, "run", expect=2)[2]
             assert "--smarts '%s': %s" % (pattern, why) in err, err
             condition = "mw > 1 and smarts('%s')" % pattern

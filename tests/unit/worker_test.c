@@ -455,6 +455,56 @@ static void patterns_are_matched_or_refused(void **state)
     assert_string_equal(err.text, "too_large: a pattern of 10001 characters; at most 10000 are allowed");
 }
 
+/* The matcher compares the mark of some atoms only, and takes [2H] for something else: what it would pass over is refused. */
+static void a_pattern_means_what_it_says_or_is_refused(void **state)
+{
+    static const struct {
+        const char *smarts;
+        int8_t yes[3]; /* of the molecules; 9: it is refused */
+    } asked[] = { { "C[C@H](F)Cl", { 1, 0, 0 } },
+                  { "C[C@@H](F)Cl", { 0, 1, 0 } },
+                  { "[C@H](C)(F)Cl", { 0, 1, 0 } },
+                  { "[C@@](C)(F)([#1])Cl", { 1, 0, 0 } },
+                  { "CC[C@](C)(F)Cl", { 0, 0, 1 } },
+                  { "CC[C@@](C)(F)Cl", { 0, 0, 0 } },
+                  { "[CX4@H](C)(F)Cl", { 0, 1, 0 } },
+                  { "[$(C[C@H](F)Cl)]", { 1, 0, 0 } },
+                  { "[C@@]1(C)CC1", { 9 } },
+                  { "F[C@]12CC1CC2", { 0, 0, 0 } },
+                  { "C[C@](F)Cl", { 9 } },
+                  { "[C@](C)(F)Cl", { 9 } },
+                  { "C[C@H1](F)Cl", { 9 } },
+                  { "C[C@H]F", { 9 } },
+                  { "C[C@HX4](F)Cl", { 9 } },
+                  { "C[N,C@H](F)Cl", { 9 } },
+                  { "C[C;@H](F)Cl", { 9 } },
+                  { "C[CH@](F)Cl", { 9 } },
+                  { "[$([C@](C)F)]", { 9 } },
+                  { "C[S@](=O)CC", { 9 } },
+                  { "C(C)[C@](C)(F)Cl", { 0, 0, 1 } },
+                  { "[2H]C", { 9 } },
+                  { "C[3H]", { 9 } },
+                  { "[2#1]C", { 0, 0, 0 } },
+                  { "[13C]", { 0, 0, 0 } },
+                  { "[H]", { 1, 1, 1 } },
+                  { "C1@CC1", { 0, 0, 0 } },
+                  { "C[C@H](F)%10.Cl%10", { 9 } },
+                  { "C[C@H](F)%10Cl%10", { 9 } } };
+    const char *const smiles[] = { "C[C@H](F)Cl", "C[C@@H](F)Cl", "CC[C@](C)(F)Cl" };
+    bench_side *b = *state;
+
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        int8_t yes[3] = { 9, 9, 9 };
+        int32_t column = 0;
+        pl_error err = { 0 };
+        const bool refused = asked[i].yes[0] == 9;
+        const pl_code code = ch_worker_match(b->w, asked[i].smarts, smiles, 3, yes, &column, &err);
+        if (code != (refused ? PL_EINPUT : PL_OK) || column != 0 || (!refused && memcmp(yes, asked[i].yes, 3) != 0))
+            fail_msg("%s: code %d, column %d, %d %d %d %s", asked[i].smarts, (int)code, (int)column, yes[0], yes[1], yes[2],
+                     err.text);
+    }
+}
+
 static void the_worker_says_what_it_is_and_what_it_reads(void **state)
 {
     bench_side *b = *state;
@@ -493,6 +543,7 @@ int main(void)
         cmocka_unit_test(the_svg_has_the_wedges_of_the_molfile),
         cmocka_unit_test(the_worker_says_what_it_is_and_what_it_reads),
         cmocka_unit_test(patterns_are_matched_or_refused),
+        cmocka_unit_test(a_pattern_means_what_it_says_or_is_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
