@@ -12,6 +12,7 @@
 #include "stages/expression/chemistry.h"
 #include "stages/expression/needs.h"
 #include "stages/expression/row_filter.h"
+#include "stages/steps/ingest/prepared_as.h"
 
 enum { CHUNK = 1024, KEEP_MORE = 2048 };
 
@@ -45,15 +46,21 @@ static bool is_full(const search *s) { return s->q->limit > 0 && s->said->n_foun
 
 /* ---- what is asked ---- */
 
-static pl_code read_query(ch_worker *w, const char *smiles, ch_mol *out, pl_arena *mem, pl_error *err)
+/* As it is written: nothing is removed, no charge is changed. */
+static ch_prepare_opts as_written(void)
 {
     ch_prepare_opts opts = ch_prepare_defaults();
-    ch_prepared p;
-    pl_code code;
 
     opts.conformer = CH_3D_NONE;
     opts.largest_fragment = false;
-    code = ch_worker_prepare(w, smiles, strlen(smiles), "smi", &opts, &p, mem, err);
+    return opts;
+}
+
+static pl_code read_smiles(ch_worker *w, const char *smiles, const ch_prepare_opts *opts, ch_mol *out, pl_arena *mem, pl_error *err)
+{
+    ch_prepared p;
+    pl_code code = ch_worker_prepare(w, smiles, strlen(smiles), "smi", opts, &p, mem, err);
+
     *out = p.mol;
     return code;
 }
@@ -81,7 +88,8 @@ static pl_code check_smiles(ch_worker *w, const char *option, const char *smiles
     pl_error said = { 0 };
     ch_mol mol;
     const char *scaffold = "";
-    pl_code code = read_query(w, smiles, &mol, mem, &said);
+    const ch_prepare_opts opts = as_written();
+    pl_code code = read_smiles(w, smiles, &opts, &mol, mem, &said);
 
     if (code == PL_OK && ring)
         code = ch_scaffold_smiles(&scaffold, &mol, mem, &said);
@@ -237,12 +245,13 @@ static pl_code compare_chunk(search *s, pl_error *err)
 /* What is not stored is computed from the SMILES; *mol has no atoms if that cannot be read, and the molecule counts as failed. */
 static pl_code compute(search *s, const char *smiles, ch_mol *mol, pl_error *err)
 {
+    const ch_prepare_opts opts = as_written();
     pl_error said = { 0 };
     pl_code code;
 
     pl_arena_reset(s->scratch);
     s->said->n_computed++;
-    code = read_query(s->chem, smiles, mol, s->scratch, &said);
+    code = read_smiles(s->chem, smiles, &opts, mol, s->scratch, &said);
     if (code == PL_EINPUT) {
         note_failed(s, smiles, said.text);
         *mol = (ch_mol){ 0 };
@@ -352,11 +361,20 @@ static pl_code find_others(search *s, pl_error *err)
     return code == PL_OK ? scan(s, "WHERE m.mol_id NOT IN (SELECT mol_id FROM hit) ORDER BY m.mol_id", err) : code;
 }
 
-static pl_code read_similar(search *s, pl_error *err)
+/* A question gets the charges that the molecules of the library got. */
+static pl_code read_similar(search *s, pl_store *store, pl_error *err)
 {
+    ch_prepare_opts opts = as_written();
+    st_prepared_as as;
     ch_mol mol;
-    pl_code code = read_query(s->chem, s->q->similar, &mol, s->mem, err);
+    pl_code code = st_prepared_as_read(&as, store, err);
 
+    opts.largest_fragment = as.conf.fragment == 0;
+    opts.one_drawing = as.conf.drawing == ST_DRAWING_STANDARD;
+    opts.neutralise = as.conf.neutralise;
+    opts.ph = as.conf.ph;
+    if (code == PL_OK)
+        code = read_smiles(s->chem, s->q->similar, &opts, &mol, s->mem, err);
     if (code == PL_OK)
         code = ch_fingerprint_of(&s->query, &mol, s->mem, err);
     s->query_ones = ch_fingerprint_ones(&s->query);
@@ -367,12 +385,13 @@ static pl_code read_similar(search *s, pl_error *err)
 static pl_code read_scaffold(search *s, pl_error *err)
 {
     ch_mol mol;
-    pl_code code = read_query(s->chem, s->scaffold, &mol, s->mem, err);
+    const ch_prepare_opts opts = as_written();
+    pl_code code = read_smiles(s->chem, s->scaffold, &opts, &mol, s->mem, err);
 
     return code == PL_OK ? ch_scaffold_smiles(&s->scaffold, &mol, s->mem, err) : code;
 }
 
-static pl_code open_search(search *s, pl_error *err)
+static pl_code open_search(search *s, pl_store *store, pl_error *err)
 {
     const ch_worker_opts limits = st_chemistry_limits();
     pl_code code;
@@ -384,7 +403,7 @@ static pl_code open_search(search *s, pl_error *err)
     code = ch_worker_open(&s->chem, &limits, err);
     s->scaffold = s->q->scaffold;
     if (code == PL_OK && s->q->similar != NULL)
-        code = read_similar(s, err);
+        code = read_similar(s, store, err);
     if (code == PL_OK && s->scaffold != NULL && s->scaffold[0] != '\0')
         code = read_scaffold(s, err);
     if (code == PL_OK && s->q->where != NULL)
@@ -402,7 +421,7 @@ static pl_code open_search(search *s, pl_error *err)
     return code == PL_OK ? pl_db_prepare(s->db, &s->get_smiles, "SELECT smiles FROM molecule WHERE mol_id=?", err) : code;
 }
 
-pl_code st_search_find(st_search_said *said, const st_search *q, pl_store *store_, pl_arena *mem, pl_error *err)
+pl_code st_search_find(st_search_said *said, const st_search *q, pl_store *store, pl_arena *mem, pl_error *err)
 {
     search *s = PL_NEW(mem, search, 1);
     pl_code code;
@@ -412,9 +431,9 @@ pl_code st_search_find(st_search_said *said, const st_search *q, pl_store *store
         return pl_fail(err, PL_ENOMEM, "a search");
     s->q = q;
     s->said = said;
-    s->db = store_->db;
+    s->db = store->db;
     s->mem = mem;
-    code = open_search(s, err);
+    code = open_search(s, store, err);
     if (code == PL_OK)
         code = q->similar != NULL ? find_similar(s, err) : find_others(s, err);
     if (code == PL_OK && s->matcher != NULL)

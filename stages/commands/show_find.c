@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chem/worker/worker_client.h"
+#include "stages/steps/ingest/prepared_as.h"
 
 enum { NAMES_MAX = 20000 }; /* titles that suggestions are chosen from */
 
@@ -77,15 +78,17 @@ static pl_code by_inchikey(st_shown *out, sqlite3 *db, const char *word, pl_erro
 
 /* ---- by SMILES ---- */
 
-/* *key: InChIKey of a SMILES as `prepare` would read it, or "". */
-static pl_code read_smiles(const char *word, const char **smiles, const char **key, pl_arena *mem, pl_error *err)
+/* *key: InChIKey of a SMILES, prepared as the library was, or "". */
+static pl_code read_smiles(pl_store *s, const char *word, const char **smiles, const char **key, pl_arena *mem, pl_error *err)
 {
-    ch_prepare_opts opts = ch_prepare_defaults();
+    st_prepared_as as;
     ch_worker *w = NULL;
     ch_prepared p = { 0 };
-    pl_code code = ch_worker_open(&w, NULL, err);
+    pl_code code = st_prepared_as_read(&as, s, err);
+    const ch_prepare_opts opts = st_prepare_opts(&as.conf, 0);
 
-    opts.conformer = CH_3D_NONE;
+    if (code == PL_OK)
+        code = ch_worker_open(&w, NULL, err);
     *smiles = *key = "";
     if (code == PL_OK)
         code = ch_worker_prepare(w, word, strlen(word), "smi", &opts, &p, mem, err);
@@ -99,15 +102,15 @@ static pl_code read_smiles(const char *word, const char **smiles, const char **k
     return code;
 }
 
-static pl_code by_smiles(st_shown *out, sqlite3 *db, const char *word, const char **key, pl_arena *mem, pl_error *err)
+static pl_code by_smiles(st_shown *out, pl_store *s, const char *word, const char **key, pl_arena *mem, pl_error *err)
 {
     const char *smiles;
-    pl_code code = read_smiles(word, &smiles, key, mem, err); /* both are empty if it fails */
+    pl_code code = read_smiles(s, word, &smiles, key, mem, err); /* both are empty if it fails */
 
     if ((*key)[0] != '\0')
-        code = by_inchikey(out, db, *key, err);
+        code = by_inchikey(out, s->db, *key, err);
     else if (smiles[0] != '\0')
-        code = add_all(out->mol_id, &out->n, &out->n_more, db, "SELECT mol_id FROM molecule WHERE inchikey='' AND smiles=?1",
+        code = add_all(out->mol_id, &out->n, &out->n_more, s->db, "SELECT mol_id FROM molecule WHERE inchikey='' AND smiles=?1",
                        smiles, err);
     out->as = "SMILES";
     return code;
@@ -166,7 +169,7 @@ pl_code st_show_find(st_shown *out, pl_store *s, const char *word, pl_arena *mem
     if (code == PL_OK && out->n + out->n_records == 0 && is_inchikey(word))
         code = by_inchikey(out, s->db, word, err);
     if (code == PL_OK && out->n + out->n_records == 0 && !is_inchikey(word))
-        code = by_smiles(out, s->db, word, &key, mem, err);
+        code = by_smiles(out, s, word, &key, mem, err);
     if (code != PL_OK || out->n + out->n_records > 0)
         return code;
     return fail_none(s, word, key, mem, err);

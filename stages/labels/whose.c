@@ -2,13 +2,12 @@
 #include "stages/labels/whose.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <string.h>
 #include <strings.h>
 
 #include "pipeline/base/stop.h"
 #include "pipeline/base/text.h"
-#include "stages/steps/ingest/prepare_conf.h"
+#include "stages/steps/ingest/prepared_as.h"
 
 enum { KEY = 27, SKELETON = 14, SHOWN = 60 };
 
@@ -22,47 +21,19 @@ struct st_whose {
 
 /* ---- how the library was prepared ---- */
 
-static void setting_read(const pl_field *f, void *conf, const json_t *value)
+static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_error *err)
 {
-    char *at = (char *)conf + f->at;
+    st_prepared_as as;
+    pl_code code = st_prepared_as_read(&as, s, err);
 
-    if (json_is_string(value) && f->type == PL_CHOICE && pl_field_choice(f, json_string_value(value)) >= 0)
-        *(int32_t *)(void *)at = (int32_t)pl_field_choice(f, json_string_value(value));
-    else if (json_is_integer(value) && f->type == PL_INT)
-        *(int64_t *)(void *)at = json_integer_value(value);
-    else if (json_is_number(value) && (f->type == PL_REAL || f->type == PL_DURATION || f->type == PL_SIZE))
-        *(double *)(void *)at = json_number_value(value);
-    else if (json_is_boolean(value) && f->type == PL_BOOL)
-        *(bool *)(void *)at = json_is_true(value);
-}
-
-static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_arena *mem, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    bool row;
-    json_t *params = NULL;
-    pl_code code = pl_db_prepare(s->db, &st,
-                                 "SELECT params_json, extra_json LIKE '%\"columns\"%' FROM stage WHERE name='prepare' "
-                                 "AND state='done'",
-                                 err);
-
-    (void)mem;
-    pl_fields_default(st_prepare_fields, c);
-    row = pl_db_next(st, &code, err);
-    if (code == PL_OK && !row)
-        code = pl_fail(err, PL_ECONFIG, "%s: its library is not prepared yet; run the workflow first", s->results_path);
-    else if (row && sqlite3_column_int(st, 1))
-        code = pl_fail(err, PL_ECONFIG,
+    *c = as.conf;
+    if (code == PL_OK && !as.known)
+        return pl_fail(err, PL_ECONFIG, "%s: its library is not prepared yet; run the workflow first", s->results_path);
+    if (code == PL_OK && as.has_columns)
+        return pl_fail(err, PL_ECONFIG,
                        "%s: its molecules are observations with columns such as a temperature, so an identifier does not name one; "
                        "add the rows to an input of the workflow",
                        s->results_path);
-    if (code == PL_OK)
-        params = json_loads((const char *)sqlite3_column_text(st, 0), 0, NULL);
-    for (int k = 0; st_prepare_fields[k].type != PL_END; k++)
-        setting_read(&st_prepare_fields[k], c, json_object_get(params, st_prepare_fields[k].key));
-    c->conformer = CH_3D_NONE;
-    json_decref(params);
-    (void)sqlite3_finalize(st);
     return code;
 }
 
@@ -84,7 +55,7 @@ pl_code st_whose_open(st_whose **out, pl_store *s, pl_arena *mem, pl_error *err)
     *w = (st_whose){ .store = s, .mem = mem, .scratch = pl_arena_new(1 << 14) };
     if (w->scratch == NULL)
         return pl_fail(err, PL_ENOMEM, "molecules of a table");
-    code = settings_read(&w->prepare, s, mem, err);
+    code = settings_read(&w->prepare, s, err);
     if (code == PL_OK)
         code = pl_db_exec(s->db, titles_sql, err);
     if (code == PL_OK)

@@ -308,6 +308,19 @@ def a_wrong_pattern_in_a_condition_is_refused_with_its_column():
             p.run("check", p.workflow([p.path("lib.smi")], FLAT + '  rank: {objectives: [{property: mw, goal: minimise}], where: "%s"}\n' % wrong), expect=2)
 
 
+def a_question_is_prepared_as_the_library_was():
+    acid, salt = "c1ccccc1C(=O)O", "c1ccccc1C(=O)[O-].[Na+]"
+    with Project() as p:
+        p.put("lib.smi", "%s acid\nNCCc1ccccc1 amine\n" % acid)
+        for setting in ("ph: 7.4", "neutralise: true"):
+            steps = "  read: {}\n  prepare: {conformers: {source: none}, %s}\n" % setting
+            p.run("run", p.workflow([p.path("lib.smi")], steps, workdir=setting[:2]), "-q")
+            for question in (acid, salt, "OC(=O)c1ccccc1"):
+                assert [g["title"] for g in found(p, "--similar", question, "--at-least", "1", where=setting[:2])] == ["acid"], (setting, question)
+                assert "acid" in p.run("show", question, setting[:2])[1]
+        assert "[O-]" in p.rows("SELECT smiles FROM molecule ORDER BY mol_id", workdir="ph")[0][0]
+
+
 def parts_of_a_pattern_that_nothing_compares_are_refused():
     """The matcher passes over the marks, F/C=C/F would find F/C=C\\F, too, and over what follows the first part of (O).(N)."""
     marks = "the marks / and \\ of a double bond cannot be compared; leave them out, and both of its forms match"
@@ -490,7 +503,7 @@ if __name__ == "__main__":
     sieve.main([sqlite_has_the_same_functions_as_an_extension, metadata_for_datasette_describe_every_column,
                 datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
                 similar_molecules_are_found_most_similar_first, the_most_similar_of_thousands_is_found_wherever_it_is, a_pattern_finds_what_an_alert_finds,
-                scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once, parts_of_a_pattern_that_nothing_compares_are_refused,
+                scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once, a_question_is_prepared_as_the_library_was, parts_of_a_pattern_that_nothing_compares_are_refused,
                 hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,
                 a_condition_on_structures_that_nobody_built_is_refused,
                 a_wrong_pattern_in_a_condition_is_refused_with_its_column, a_smiles_that_nothing_equals_is_refused_with_the_canonical])
