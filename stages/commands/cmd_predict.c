@@ -439,6 +439,8 @@ static void warnings_print(const predict *c)
 {
     double off = 0;
 
+    if (strcmp(ch_reader_format(c->reader), "inchi") == 0)
+        pl_cmd_say("%s", st_inchi_tautomers);
     for (int k = 0; k < c->p->scorer.n_models; k++)
         if (c->p->scorer.model[k].m->range.molecules == 0)
             pl_cmd_say(

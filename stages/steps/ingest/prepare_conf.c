@@ -107,6 +107,10 @@ double st_prepare_dielectric(const st_prepare_conf *c)
     return c->structures > 1 ? CH_DIELECTRIC_SEVERAL : 1;
 }
 
+const char st_inchi_tautomers[] =
+    "InChI has one text for an amide and its imidic acid, and for other tautomers: most amides are read as N=C(O), "
+    "whose scores differ from those of the SMILES; give SMILES or molfiles where you have them";
+
 ch_prepare_opts st_prepare_opts(const st_prepare_conf *c, uint64_t seed)
 {
     ch_prepare_opts o = ch_prepare_defaults();

@@ -76,4 +76,7 @@ void st_prepare_take_several(st_prepare_conf *c, const json_t *several);
 /* The form of acids and bases after prepare: "as drawn", "neutral", "at pH 7.4"; out is its memory. */
 const char *st_prepare_form(const st_prepare_conf *c, char out[32]);
 
+/* What InChI does not tell of a molecule. */
+extern const char st_inchi_tautomers[];
+
 #endif

@@ -109,6 +109,19 @@ static pl_code warn_measured(pl_env *env, pl_error *err)
     return code;
 }
 
+static pl_code warn_inchi(pl_env *env, pl_error *err)
+{
+    int64_t n = 0;
+    pl_code code =
+        pl_db_int(env->store->db, &n, err,
+                  "SELECT count(*) FROM record JOIN input_file USING(file_id) WHERE format='inchi' AND mol_id IS NOT NULL");
+
+    if (code == PL_OK && n > 0)
+        pl_event_add(env, PL_WARN, "%lld %s read from InChI: %s", (long long)n, n == 1 ? "record is" : "records are",
+                     st_inchi_tautomers);
+    return code;
+}
+
 pl_code st_prepare_library_end(pl_env *env, bool any, pl_error *err)
 {
     pl_code code = any ? PL_OK : st_prepare_fail_empty(env, err);
@@ -117,6 +130,8 @@ pl_code st_prepare_library_end(pl_env *env, bool any, pl_error *err)
         code = st_measured_apply(env->store, err);
     if (code == PL_OK)
         code = warn_measured(env, err);
+    if (code == PL_OK)
+        code = warn_inchi(env, err);
     if (code == PL_OK)
         code = st_prepare_warn_labels(env, err);
     return code == PL_OK ? st_drawings_warn(env, err) : code;
