@@ -142,16 +142,20 @@ static pl_code find_doubt(const planner *p, int i, const char **reason, pl_error
     return step->stage->doubt(p->wf, step, p->store, reason, p->mem, err);
 }
 
-/* Asks a done stage whether a file that it wrote is missing. */
+/* Asks a done stage whether a file that it wrote is missing or was changed. */
 static pl_code find_missing(const planner *p, int i, const char **reason, pl_error *err)
 {
     const pl_step *step = &p->wf->step[i];
-    const char *path = NULL;
+    const char *path = NULL, *what = "is missing";
     pl_code code = PL_OK;
 
     if (p->row[i].done && step->stage->missing != NULL)
         code = step->stage->missing(p->wf, step, &path, p->mem, err);
-    *reason = path != NULL ? pl_sprintf(p->mem, "%s is missing", path) : NULL;
+    if (code == PL_OK && path == NULL && p->row[i].done && step->stage->changed != NULL) {
+        what = "was changed";
+        code = step->stage->changed(p->wf, step, p->store, &path, p->mem, err);
+    }
+    *reason = path != NULL ? pl_sprintf(p->mem, "%s %s", path, what) : NULL;
     return path != NULL && *reason == NULL ? pl_fail(err, PL_ENOMEM, "the plan") : code;
 }
 

@@ -148,6 +148,11 @@ typedef struct pl_stage {
      * then runs again; if it has reset_sql, it keeps its rows and resumes. A file that stat cannot examine counts as there. */
     pl_code (*missing)(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err);
 
+    /* Optional: *path (in mem) is the first file that the stage wrote and that was changed since, else NULL. A done stage then
+     * runs again. */
+    pl_code (*changed)(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **path, pl_arena *mem,
+                       pl_error *err);
+
     /* Optional, for a stage begun but not done under this key: *why (in mem) is the reason why its committed units cannot
      * be used, else NULL. With a reason the stage runs again from the start. */
     pl_code (*doubt)(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **why, pl_arena *mem, pl_error *err);

@@ -52,6 +52,41 @@ def one_objective_orders_by_its_value_with_ties_by_inchikey():
         assert p.one("SELECT count(*) FROM event WHERE stage='prepare' AND message='done'") == 1
 
 
+def a_changed_output_file_is_written_again():
+    with Project() as p:
+        p.put("a.smi", lines_of(data("library.smi"), 100))
+        w = p.workflow([p.path("a.smi")], READ + "  rank: {objectives: [{property: rotb, goal: maximise}], top: 30}\n"
+                       "  write: {csv: hits.csv, smi: hits.smi.gz}\n")
+        assert "was changed" not in p.run("run", w)[2]
+        hits = p.path("run", "hits.csv")
+        good = open(hits, "rb").read()
+        three = b"".join(good.splitlines(keepends=True)[:3])
+        other = good.replace(b"CID-", b"cid-", 1)  # of the same size
+        assert len(other) == len(good) and other != good
+        for text, size in ((b"", "0 bytes, not "), (three, "%d bytes, not " % len(three)), (other, "same size, other bytes")):
+            open(hits, "wb").write(text)
+            assert re.search(r"(?m)^ *rank +done .*\n *write +again .* hits.csv was changed$", p.run("plan", w)[1]), p.run("plan", w)[1]
+            _, _, err = p.run("run", w)
+            assert "runs again: hits.csv was changed" in err and "hits.csv was changed after it was written (%s" % size in err, err
+            assert open(hits, "rb").read() == good
+            assert "was changed" not in p.run("run", w)[2]  # only once
+        # The same bytes, only younger or copied: no change.
+        before = p.one("SELECT count(*) FROM event WHERE stage='write' AND message='done'")
+        os.utime(hits)
+        open(p.path("copy"), "wb").write(good)
+        os.replace(p.path("copy"), hits)
+        assert "was changed" not in p.run("run", w)[2]
+        assert p.one("SELECT count(*) FROM event WHERE stage='write' AND message='done'") == before == 4
+        # A new ranking replaces a changed file, too, and says so even with -q; not that of an unchanged one.
+        with open(hits, "ab") as f:
+            f.write(b"my own notes\n")
+        p.run("run", w, "stages.rank.top=20", "-q")
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE 'hits.csv was changed after %'") == 4
+        p.run("run", w, "stages.rank.top=10", "-q")
+        assert p.one("SELECT count(*) FROM event WHERE level='warn' AND message LIKE '%was changed after %'") == 4
+        p.run("db", "check", "run")
+
+
 def sums_weights_caution_and_bounds_are_as_documented():
     with Project() as p:
         p.put("a.smi", lines_of(data("library.smi"), 120))
@@ -483,5 +518,5 @@ def a_condition_means_the_same_in_prepare_and_in_rank():
             assert 5 < len(kept) < 145, (expression, len(kept))
 
 
-main([outputs_are_never_files_of_the_run, a_foreign_database_cannot_read_or_write_files, a_condition_is_refused_with_its_line_and_column, a_condition_means_the_same_in_prepare_and_in_rank, pareto_fronts_are_those_of_the_definition, fronts_and_actives_may_be_hundreds, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, sums_weights_caution_and_bounds_are_as_documented,
+main([outputs_are_never_files_of_the_run, a_foreign_database_cannot_read_or_write_files, a_condition_is_refused_with_its_line_and_column, a_condition_means_the_same_in_prepare_and_in_rank, pareto_fronts_are_those_of_the_definition, fronts_and_actives_may_be_hundreds, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, a_changed_output_file_is_written_again, sums_weights_caution_and_bounds_are_as_documented,
       conformers_of_hits_are_written_as_sdf, a_replaced_model_leaves_no_rows_behind, mistakes_in_the_settings_are_all_reported_at_once])

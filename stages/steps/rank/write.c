@@ -19,6 +19,7 @@
 #include "stages/steps/ingest/positions.h"
 #include "stages/steps/ingest/read_input.h"
 #include "stages/steps/rank/table_columns.h"
+#include "stages/steps/rank/written.h"
 
 enum { FORMATS = 3, PROGRESS_EVERY = 1024, HIDDEN = 2 /* mol_id and unit, last */ };
 enum { CSV, SDF, SMI };
@@ -181,7 +182,6 @@ static pl_code open_files(write_state *s, const write_conf *c, pl_error *err)
     return code;
 }
 
-/* Compares names only: changes that others made to an existing file are not checked. */
 static pl_code missing(const pl_workflow *wf, const pl_step *step, const char **path, pl_arena *mem, pl_error *err)
 {
     const write_conf *c = step->conf;
@@ -195,6 +195,50 @@ static pl_code missing(const pl_workflow *wf, const pl_step *step, const char **
             *path = c->path[i];
     }
     return PL_OK;
+}
+
+/* The next changed file from `format` on, or FORMATS. */
+static pl_code next_changed(const pl_workflow *wf, const write_conf *c, pl_store *store, int *format, st_written *file,
+                            pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (; *format < FORMATS; ++*format) {
+        const char *full = is_wanted(c, *format) ? full_path(wf, c->path[*format], mem) : "/";
+        if (full == NULL)
+            return pl_fail(err, PL_ENOMEM, "no memory for a path");
+        code = st_written_check(store, fields[*format].key, full, file, err);
+        if (code != PL_OK || file->changed)
+            return code;
+    }
+    return PL_OK;
+}
+
+static pl_code changed(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **path, pl_arena *mem, pl_error *err)
+{
+    const write_conf *c = step->conf;
+    st_written file;
+    int i = 0;
+    pl_code code = next_changed(wf, c, store, &i, &file, mem, err);
+
+    *path = code == PL_OK && i < FORMATS ? c->path[i] : NULL;
+    return code;
+}
+
+/* Warns of changed files, because they are replaced. */
+static pl_code tell_changed(pl_env *env, pl_error *err)
+{
+    const write_conf *c = env->step->conf;
+    st_written file;
+    int i = 0;
+    pl_code code = next_changed(env->wf, c, env->store, &i, &file, env->mem, err);
+
+    while (code == PL_OK && i < FORMATS) {
+        pl_event_add(env, PL_WARN, "%s was changed after it was written (%s) and is replaced", c->path[i], file.how);
+        i++;
+        code = next_changed(env->wf, c, env->store, &i, &file, env->mem, err);
+    }
+    return code;
 }
 
 static pl_code open_stage(void *state, pl_env *env, pl_error *err)
@@ -217,6 +261,8 @@ static pl_code open_stage(void *state, pl_env *env, pl_error *err)
         code = prepare_hits(s, err);
     if (code == PL_OK)
         code = name_columns(s, err);
+    if (code == PL_OK)
+        code = tell_changed(env, err);
     return code == PL_OK ? open_files(s, env->step->conf, err) : code;
 }
 
@@ -296,6 +342,23 @@ static pl_code write_row(write_state *s, pl_error *err)
     return code;
 }
 
+/* Between the two commits nothing is known of the files: a run killed there does not call them changed. */
+static pl_code keep_files(write_state *s, pl_error *err)
+{
+    pl_store *store = s->env->store;
+    pl_code code = st_written_forget(store, err);
+
+    for (int i = 0; i < FORMATS && code == PL_OK; i++)
+        if (s->wanted[i])
+            code = st_out_keep(&s->out[i], err);
+    if (code == PL_OK)
+        code = pl_db_begin(store->db, err);
+    for (int i = 0; i < FORMATS && code == PL_OK; i++)
+        if (s->wanted[i])
+            code = st_written_put(store, fields[i].key, s->out[i].path, err);
+    return code; /* the runner marks the stage done in the same transaction */
+}
+
 static pl_code finish(void *state, pl_error *err)
 {
     write_state *s = state;
@@ -309,9 +372,8 @@ static pl_code finish(void *state, pl_error *err)
     }
     if (code == PL_OK)
         code = pl_store_held(s->env->store, err);
-    for (int i = 0; i < FORMATS && code == PL_OK; i++)
-        if (s->wanted[i])
-            code = st_out_keep(&s->out[i], err);
+    if (code == PL_OK)
+        code = keep_files(s, err);
     pl_progress_set(s->env->progress, n, n, NULL);
     return code;
 }
@@ -337,6 +399,7 @@ const pl_stage st_write = {
     .needs = needs,
     .reads_blocks = reads_blocks,
     .missing = missing,
+    .changed = changed,
     .item = "hits",
     .wants = wants,
     .check = check,
