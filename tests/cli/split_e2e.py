@@ -214,9 +214,18 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
         p.put("parts.txt", b"\xef\xbb\xbfm0 train\r\n# by title\n\nm1, valid \nm2\t2\n")
         split("file", "a.csv", "method: file, path: parts.txt")
         assert p.rows(by, workdir="file") == [("m0", "train"), ("m1", "valid"), ("m2", "test")]
+        told = "SELECT message FROM event WHERE level='warn' AND stage='split' AND message LIKE '%no part%' ORDER BY event_id DESC LIMIT 1"
+        assert p.one(told, workdir="file").startswith("17 molecules are in no part, because no line names them in "), p.one(told, workdir="file")
+        assert p.one(told, workdir="file").endswith("parts.txt")
+        p.put("parts.txt", "".join("m%d train\n" % i for i in range(1, len(SMILES))))
+        split("file", "a.csv", "method: file, path: parts.txt")
+        assert p.one(told, workdir="file").startswith("1 molecule is in no part, because no line names it in ")
+        table("empty.csv", [(s, i, "" if i in (3, 5) else part) for s, i, part in rows])
+        split("empty", "empty.csv", "method: column")
+        assert p.one(told, workdir="empty") == "2 molecules are in no part, because they have no split"
         p.put("parts.txt", "m0 train\nnobody test\nm1 valid\nno one test\n")
         split("file", "a.csv", "method: file, path: parts.txt")
-        assert p.one("SELECT message FROM event WHERE level='warn' AND stage='split'", workdir="file").startswith("2 lines of ")
+        assert p.one("SELECT message FROM event WHERE level='warn' AND message LIKE '% lines of %'", workdir="file").startswith("2 lines of ")
         # By title and InChIKey: the same part twice is one, of two neither is right.
         key = p.one("SELECT inchikey FROM molecule JOIN record USING(mol_id) WHERE title='m1'", workdir="file")
         p.put("parts.txt", "m0 train\nm1 valid\n%s valid\nm2 test\n" % key)

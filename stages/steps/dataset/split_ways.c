@@ -55,10 +55,18 @@ static pl_code values_read(split_state *s, const char *what, int64_t *contrary, 
     return code;
 }
 
+/* Reports molecules that no line or cell puts into a part. `one` and `many` are the reason, before the name of column or file. */
+static void without_part_tell(const split_state *s, int64_t n, const char *one, const char *many, const char *name)
+{
+    if (n > 0)
+        pl_event_add(s->env, PL_WARN, "%lld %s in no part, because %s %s", (long long)n,
+                     pl_plural(n, "molecule is", "molecules are"), pl_plural(n, one, many), name);
+}
+
 /* The mean of train and test would be valid: a molecule whose records are of several parts is in none. */
 pl_code st_split_column(split_state *s, pl_error *err)
 {
-    int64_t contrary = 0, other = 0;
+    int64_t contrary = 0, other = 0, empty = 0;
     double first = 0;
     pl_code code = values_read(s, "0, 1, 2", &contrary, err);
 
@@ -66,6 +74,7 @@ pl_code st_split_column(split_state *s, pl_error *err)
         return code;
     for (int64_t i = 0; i < s->n; i++) {
         const double value = s->m[i].value;
+        empty += isnan(value);
         s->m[i].part = value == ST_TRAIN || value == ST_VALID || value == ST_TEST ? (int)value : NO_PART;
         if (s->m[i].part != NO_PART || isnan(value))
             continue;
@@ -79,6 +88,7 @@ pl_code st_split_column(split_state *s, pl_error *err)
     if (contrary > 0)
         pl_event_add(s->env, PL_WARN, "%lld %s in no part, because the records have several values in %s", (long long)contrary,
                      pl_plural(contrary, "molecule is", "molecules are"), s->conf->column);
+    without_part_tell(s, empty - contrary, "it has no", "they have no", s->conf->column);
     return PL_OK;
 }
 
@@ -287,6 +297,7 @@ static pl_code lines_strange(const split_state *s, pl_error *err)
 pl_code st_split_file(split_state *s, pl_error *err)
 {
     sqlite3 *db = s->env->store->db;
+    int64_t without = 0;
     pl_code code = pl_db_exec(db,
                               "DROP TABLE IF EXISTS temp.split_line;"
                               "CREATE TEMP TABLE split_line(word TEXT NOT NULL, part INTEGER, number INTEGER);",
@@ -300,5 +311,9 @@ pl_code st_split_file(split_state *s, pl_error *err)
         code = lines_apply(s, err);
     if (code == PL_OK)
         code = lines_strange(s, err);
+    for (int64_t i = 0; i < s->n; i++)
+        without += s->m[i].part == NO_PART;
+    if (code == PL_OK)
+        without_part_tell(s, without, "no line names it in", "no line names them in", s->conf->path);
     return code != PL_OK ? code : pl_db_exec(db, "DROP TABLE temp.split_line", err);
 }
