@@ -52,7 +52,7 @@ void st_report_trust(st_report *r, const st_trust *t, const char *part, const ch
     for (int k = 0; k < t->n; k++)
         add_row(r, t->component[k].name, t->component[k].side[0].error, t->component[k].side[1].error);
     add_row(r, "nearest neighbours", t->neighbours[0].error, t->neighbours[1].error);
-    add_row(r, "within the interval", t->coverage[0], t->coverage[1]);
+    add_row(r, "within the interval", t->coverage, NAN);
     add_row(r, "molecules", (double)t->model[0].n, (double)t->model[1].n);
     st_report_table_end(r);
     add_sentence(r, t, part, unit);

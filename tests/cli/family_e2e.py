@@ -76,6 +76,12 @@ def a_family_is_learned_evaluated_and_scored():
         for who in ("trees", "gp"):
             assert abs(side[who + ".difference.domain inside"] - side[who + ".mae.domain inside"] + side["mae.domain inside"]) < 1e-12, side
             assert side[who + ".difference_error.domain inside"] > 0 and "neighbours.mae.domain inside" in side
+        parts = json.loads(meta["provenance"])["errors"]
+        for part in ("valid", "test"):  # the model file holds the coverage inside of the domain, as the table does
+            there = p.rows("SELECT value, n FROM evaluation WHERE part=? AND metric='coverage90'", part)
+            here = parts[part]["domain"].get("coverage90")
+            assert bool(there) == (here is not None) == (part == "valid"), (part, there, here)  # test made the interval
+            assert not there or (abs(there[0][0] - here[0]) < 1e-5 and there[0][1] == here[1]), (there, here)
         said = "logS: By the part test: "
         assert "model e2e, " + said in p.run("run", "w.yaml")[1]
         assert said.replace("logS: ", "") in p.run("model", "info", p.path("run", MODEL))[1]

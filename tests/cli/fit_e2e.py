@@ -49,6 +49,16 @@ def a_table_becomes_a_model_with_its_errors():
         assert all(r["logS"] and r["logS_unit"] == "log10(mol/L)" for r in rows)
 
 
+def the_coverage_of_its_intervals_is_shown_inside_of_the_domain():
+    with Project() as p:
+        p.put("in.csv", table(esol(299)))  # 30 in valid, which make the interval, because test has 29
+        p.run("fit", "in.csv", "--target", "logS", "--split", "random")
+        held, n = p.rows("SELECT value, n FROM evaluation WHERE part='test' AND metric='coverage90'", workdir="logS.fit/run")[0]
+        info = p.run("model", "info", "logS.safetensors")[1]
+        assert "inside of the domain (%d molecules)" % n in info, (n, info)
+        assert "\n      interval90   %-11s -\n" % ("%.4g %% held" % (100 * held)) in info, (held, info)
+
+
 def its_workflow_is_kept_and_can_be_edited_and_run():
     with Project() as p:
         p.put("in.tsv", table(esol(80), "name\tSMILES (clean)\ty", "\t"))
@@ -260,7 +270,7 @@ def models_that_contradict_each_other_are_not_averaged():
         assert "high is better" in p.run("next", "run", "-n", "1", "--goal", "maximize")[2]
 
 
-main([a_table_becomes_a_model_with_its_errors, its_workflow_is_kept_and_can_be_edited_and_run,
+main([a_table_becomes_a_model_with_its_errors, the_coverage_of_its_intervals_is_shown_inside_of_the_domain, its_workflow_is_kept_and_can_be_edited_and_run,
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
       what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, a_model_without_a_unit_is_not_averaged_with_one_that_has_one,
       models_that_contradict_each_other_are_not_averaged])

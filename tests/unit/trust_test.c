@@ -136,6 +136,24 @@ static void other_metrics_and_single_models_say_nothing(void **state)
     pl_text_free(&said);
 }
 
+/* Scores outside have no interval, so a coverage there is not shown. */
+static void only_the_coverage_inside_is_shown(void **state)
+{
+    const given g[] = { { "trees", 0, 0.45, -0.05, 0.05 }, { "gp", 0, 0.7, 0.2, 0.01 } };
+    pl_text said = { 0 };
+    st_trust t = made(g, 2, 28, 1);
+
+    (void)state;
+    st_trust_add(&t, "coverage90.domain outside", 1, 1);
+    st_trust_lines(&said, &t, "", "");
+    assert_null(strstr(pl_text_str(&said), "interval90"));
+    pl_text_reset(&said);
+    st_trust_add(&t, "coverage90", 0.9286, 28);
+    st_trust_lines(&said, &t, "", "");
+    assert_non_null(strstr(pl_text_str(&said), "  interval90   92.86 % held -\n"));
+    pl_text_free(&said);
+}
+
 /* The network is judged by the targets that some molecule of the part has. */
 static void a_target_without_molecules_has_no_part_in_a_ratio(void **state)
 {
@@ -157,6 +175,7 @@ int main(void)
         cmocka_unit_test(few_molecules_show_nothing),
         cmocka_unit_test(the_threshold_is_that_of_students_distribution),
         cmocka_unit_test(other_metrics_and_single_models_say_nothing),
+        cmocka_unit_test(only_the_coverage_inside_is_shown),
         cmocka_unit_test(a_target_without_molecules_has_no_part_in_a_ratio),
     };
 

@@ -83,19 +83,27 @@ static void other_put(const sink *s, const char *who, const double *predicted, i
     put_number(s, who, "difference_error", !s->m->classifies, side, sqrt(square / (double)(n - 1) / (double)n), n, code);
 }
 
-static void coverage_put(const sink *s, const nn_conformal *interval, pl_code *code)
+double st_coverage(const st_errors *e, const nn_conformal *interval, bool outside, int64_t *n)
 {
-    const st_errors *e = s->e;
-    int64_t n = 0, held = 0;
+    int64_t held = 0;
 
+    *n = 0;
     for (int64_t i = 0; i < e->model.n; i++) {
         const double within = nn_conformal_within(interval, e->alike != NULL ? e->alike[i] : NAN);
-        if (isnan(within) || !is_side(e, i, 1))
+        if (isnan(within) || !is_side(e, i, outside))
             continue;
-        n++;
+        ++*n;
         held += fabs(e->predicted[i] - e->measured[i]) <= within;
     }
-    put_number(s, "", "coverage90", false, 1, (double)held / (double)n, n, code);
+    return (double)held / (double)*n;
+}
+
+static void coverage_put(const sink *s, const nn_conformal *interval, pl_code *code)
+{
+    int64_t n;
+    const double held = st_coverage(s->e, interval, true, &n);
+
+    put_number(s, "", "coverage90", false, 1, held, n, code);
 }
 
 static pl_code side_put(const sink *s, int side)

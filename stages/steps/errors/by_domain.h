@@ -15,4 +15,7 @@ typedef pl_code st_number_put(void *ctx, const char *name, bool has_unit, double
 pl_code st_by_domain(const st_errors *e, const nn_model_file *m, const nn_conformal *interval, st_number_put *put, void *ctx,
                      pl_arena *mem, pl_error *err);
 
+/* The share of measured values within the interval, of the n molecules on this side of a known domain that have one; NaN of none. */
+double st_coverage(const st_errors *e, const nn_conformal *interval, bool outside, int64_t *n);
+
 #endif

@@ -9,7 +9,7 @@ static const st_trust_side unknown = { 0, NAN, NAN, NAN };
 
 st_trust st_trust_new(bool classes)
 {
-    st_trust t = { .classes = classes, .coverage = { NAN, NAN } };
+    st_trust t = { .classes = classes, .coverage = NAN };
 
     for (int side = 0; side < 2; side++)
         t.model[side] = t.neighbours[side] = unknown;
@@ -58,13 +58,9 @@ void st_trust_add(st_trust *t, const char *metric, double value, int64_t n)
     st_trust_side *s = NULL;
 
     if (strcmp(metric, "coverage90") == 0)
-        t->coverage[0] = value;
+        t->coverage = value;
     if (at == NULL)
         return;
-    if (dot == at && strncmp(metric, "coverage90.", sizeof "coverage90") == 0) {
-        t->coverage[side] = value;
-        return;
-    }
     if (dot == at) {
         side_take(&t->model[side], t->classes, metric, (size_t)(at - metric), value, n);
         return;
@@ -174,6 +170,7 @@ static void errors_say(pl_text *out, const char *indent, const char *name, const
 void st_trust_lines(pl_text *out, const st_trust *t, const char *indent, const char *unit)
 {
     const char *space = unit[0] && !t->classes ? " in " : "";
+    const double coverage[2] = { t->coverage, NAN }; /* a score outside has no interval */
 
     if (!st_trust_known(t))
         return;
@@ -187,7 +184,7 @@ void st_trust_lines(pl_text *out, const st_trust *t, const char *indent, const c
         errors_say(out, indent, name, t->component[k].side);
     }
     errors_say(out, indent, "  neighbours", t->neighbours);
-    line_say(out, indent, "  interval90", t->coverage, 100, " % held");
+    line_say(out, indent, "  interval90", coverage, 100, " % held");
 }
 
 void st_trust_sentence(pl_text *out, const st_trust *t, const char *part, const char *unit)

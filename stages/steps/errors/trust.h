@@ -22,7 +22,7 @@ typedef struct st_trust_side {
 typedef struct st_trust {
     bool classes;
     st_trust_side model[2], neighbours[2]; /* 0 inside, 1 outside */
-    double coverage[2];                    /* NaN: not known      */
+    double coverage;                       /* inside, where scores have intervals; NaN: not known */
     int n;
     struct {
         char name[ST_TRUST_NAME];
@@ -33,7 +33,7 @@ typedef struct st_trust {
 st_trust st_trust_new(bool classes);
 /* A metric of the table `evaluation`; others than those above are ignored. */
 void st_trust_add(st_trust *t, const char *metric, double value, int64_t n);
-/* "domain" of a part's errors in a model file: {"mae.domain inside": [value, molecules], ..}. NULL is fine. */
+/* "domain" of a part's errors in a model file: {"mae.domain inside": [value, molecules], .., "coverage90": ..}. NULL is fine. */
 void st_trust_take(st_trust *t, const json_t *domain);
 
 /* Whether there are components to choose from. */

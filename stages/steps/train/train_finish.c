@@ -153,11 +153,16 @@ static void json_domain_add(json_t *to, const st_errors *e, const nn_model_file 
     const nn_conformal *interval = &m->target[k].interval;
     const bool tests = interval->n > 0 && interval->part != NULL && strcmp(interval->part, part) != 0;
     json_t *domain;
+    double held;
+    int64_t n;
 
     if (*code != PL_OK || e->n_components == 0 || e->outside == NULL)
         return;
     domain = json_object();
     *code = st_by_domain(e, m, tests ? interval : NULL, json_number_put, domain, mem, err);
+    held = tests ? st_coverage(e, interval, false, &n) : NAN;
+    if (*code == PL_OK && isfinite(held))
+        *code = json_number_put(domain, "coverage90", false, held, n, err);
     (void)json_object_set_new(to, "domain", domain);
 }
 
