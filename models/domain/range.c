@@ -251,6 +251,9 @@ static void form_judge(pl_text *out, const nn_range *r, const nn_case *c)
         nn_reason_add(out, "acids and bases %s, model trained on them %s", c->form, r->form);
 }
 
+/* 0.07 times 100 is more than 7. */
+double nn_similarity_limit(double lowest) { return ceil(100 * lowest - 1e-9) / 100; }
+
 void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_case *c)
 {
     numbers_judge(out, r, c->traits);
@@ -259,5 +262,5 @@ void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_c
     structures_judge(out, r, c->source);
     form_judge(out, r, c);
     if (c->alike < lowest)
-        nn_reason_add(out, "similarity %.2f < %.2f", floor(100 * c->alike) / 100, ceil(100 * lowest) / 100);
+        nn_reason_add(out, "similarity %.2f < %.2f", floor(100 * c->alike) / 100, nn_similarity_limit(lowest));
 }

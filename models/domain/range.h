@@ -119,6 +119,9 @@ typedef struct nn_case {
  * models can append to one text. */
 void nn_range_reasons(pl_text *out, const nn_range *r, double lowest, const nn_case *c);
 
+/* The lowest calibrated similarity as messages say it: 2 digits, rounded up, so that "0.49 < 0.50" is never "0.50 < 0.50". */
+double nn_similarity_limit(double lowest);
+
 /* Appends one more reason, unless `out` has it. */
 void nn_reason_add(pl_text *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

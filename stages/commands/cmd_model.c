@@ -363,7 +363,7 @@ static void print_interval(const nn_target *t)
             pl_cmd_print("; %.4g%s%s where the similarity is %g or more", b->within, space, t->unit, b->from);
     }
     if (t->interval.n > 0 && t->lowest > 0)
-        pl_cmd_print("; none below a similarity of %.2g", t->lowest);
+        pl_cmd_print("; none below a similarity of %.2f, rounded up", nn_similarity_limit(t->lowest));
     if (t->interval.n > 0)
         pl_cmd_print(" (%s)\n", t->interval.part);
 }

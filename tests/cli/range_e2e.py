@@ -3,6 +3,7 @@
 """Whether a score is inside of the domain of its model: the reasons, in every place that shows a score."""
 import csv
 import json
+import math
 import re
 import struct
 
@@ -49,12 +50,17 @@ def generated_3d_is_outside_a_model_of_measured_3d():
         assert known["heavy_atoms"][1] in (8, 9) and known["charge"] == [0, 0] and "C" in known["atoms"], known
         lowest = json.loads(meta["target"])["similarity_at_least"]
         assert 0 < lowest < 0.5
+        said = "%.2f" % (math.ceil(100 * lowest - 1e-9) / 100)
         info = p.run("model", "info", "dft.safetensors")[1]
         assert re.search(r"\n  range       heavy atoms \d to \d, net charge 0 to 0, .*; acids and bases as drawn; structures from file\n", info), info
+        assert "; none below a similarity of %s, rounded up (" % said in info, (lowest, info)
         out = screen_smiles(p, "lib", ["CCO", "c1ccccc1O", "CC(C)C#N"], ["dft"], RANK.replace("write: {", "write: {csv: hits.csv, ") % "")[1]
         rows = p.rows(ROWS, workdir="lib")
         assert [r[1] for r in rows] == ["outside"] * 3 and all(r[3] is None for r in rows)
         assert all("structure built (MMFF94), model trained on structures from file" in r[2].split("; ") for r in rows), rows
+        p.put("far.smi", "C#CC#CC#CC#C\nNN=NN\nOOO\n")  # model info and the reasons name one limit
+        far = p.run("predict", "dft.safetensors", "far.smi", "-c", "gap_ev_reasons")[1]
+        assert set(re.findall(r"similarity [\d.]+ < ([\d.]+)", far)) == {said}, (said, far)
         # The domain is shown everywhere: the last lines of the run, top, the files, the report, the view.
         assert re.search(r"^3 of 3 scores of gap_ev are outside of the domain of the model, without interval: structure 3", out, re.M), out
         assert out.count("(no interval: outside domain)") == 3 and "+-" not in out

@@ -346,6 +346,8 @@ static void similarities_are_rounded_away_from_each_other(void **state)
     } cases[] = { { 0.5, 0.5, "" },
                   { 0.4999, 0.5, "similarity 0.49 < 0.50" },
                   { 0.499, 0.501, "similarity 0.49 < 0.51" },
+                  { 0.231, 0.233, "similarity 0.23 < 0.24" },
+                  { 0.05, 0.07, "similarity 0.05 < 0.07" },
                   { 0, 1, "similarity 0.00 < 1.00" },
                   { 1, 0.2, "" } };
     const nn_traits t = { 0 };
