@@ -17,13 +17,14 @@
 #include "stages/predict/answer.h"
 #include "stages/predict/flow.h"
 #include "stages/predict/given.h"
+#include "stages/predict/unused.h"
 #include "stages/steps/train/score_models.h"
 
 enum { MAX_WORKERS = 1024, MAX_COUNT = 100, RECORD_BYTES = 1 << 10 };
 
 static const pl_opt opts[] = {
     { "--output", 'o', "FILE", "complete or not written at all; .gz is compressed; default: standard output" },
-    { "--format", 'f', "NAME", "csv, jsonl or sdf (by the name of FILE, else csv)" },
+    { "--format", 'f', "NAME", "csv, jsonl or sdf (by the name of FILE; csv if it has none of them)" },
     { "--columns", 'c', "LIST", "columns of the answer, such as title,smiles,logS; also those of the input" },
     { "--set", 0, "NAME=X,..", "a column that the model reads: one value for all records" },
     { "--smiles-column", 0, "NAME", "of a table: name or number of the column with SMILES" },
@@ -51,7 +52,7 @@ typedef struct predict {
     ch_reader *reader;
     st_out out; /* closed: standard output */
     int64_t n_records;
-    bool has_titles, quiet;
+    bool has_titles, quiet, by_name; /* by_name: the format is that of the output's name */
     _Atomic int64_t n_failed, n_outside;
     ch_worker *lister;
     pl_arena *mem;
@@ -231,11 +232,14 @@ static pl_code models_open(predict *c, pl_error *err)
     c->worker = PL_NEW(c->mem, st_predict_worker, c->workers);
     if (c->p == NULL || c->worker == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d threads", c->workers);
-    return st_predictor_open(c->p, path, n, &c->conf, c->mem, err);
+    code = st_predictor_open(c->p, path, n, &c->conf, c->mem, err);
+    return code == PL_OK ? st_unused_structures(c->p, &c->conf, err) : code;
 }
 
 /* Records of the format are a molecule and a title. */
 static bool has_no_fields(const char *format) { return strcmp(format, "smi") == 0 || strcmp(format, "inchi") == 0; }
+
+static bool names_columns(const predict *c) { return c->reading.smiles_column != NULL || c->reading.title_column != NULL; }
 
 static const char *input_name(const predict *c) { return strcmp(c->file, "/dev/stdin") == 0 ? "standard input" : c->file; }
 
@@ -292,6 +296,8 @@ static pl_code reader_open(predict *c, pl_error *err)
     if (code == PL_OK)
         code = ch_reader_open(&c->reader, c->file, c->input_format, &c->reading, err);
     if (code == PL_OK)
+        code = st_unused_columns(&c->reading, ch_reader_format(c->reader), input_name(c), err);
+    if (code == PL_OK)
         code = smiles_find(c, err);
     if (code != PL_OK)
         return code;
@@ -330,6 +336,8 @@ static pl_code predict_run(predict *c, pl_error *err)
     const bool checked = strcmp(c->file, "/dev/stdin") != 0;
     pl_code code = checked ? file_check(c, err) : PL_OK;
 
+    if (code == PL_OK && c->by_name)
+        code = st_unused_ending(c->output, err);
     if (code == PL_OK)
         code = models_open(c, err);
     if (code == PL_OK)
@@ -340,7 +348,7 @@ static pl_code predict_run(predict *c, pl_error *err)
         pl_cmd_say("%s; Ctrl-D ends", c->input_format == NULL || strcmp(c->input_format, "smi") == 0
                                           ? "type a SMILES, then Enter for its answer"
                                           : "records are read from the terminal");
-    if (code == PL_OK && (checked || c->answers.fields || st_given_reads(&c->given)))
+    if (code == PL_OK && (checked || c->answers.fields || names_columns(c) || st_given_reads(&c->given)))
         code = reader_open(c, err);
     if (code == PL_OK)
         code = st_given_check_shown(&c->given, &c->answers, err);
@@ -430,7 +438,8 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
     c->quiet = pl_arg(args, "--quiet") != NULL;
     c->reading.smiles_column = pl_arg(args, "--smiles-column");
     c->reading.title_column = c->reading.title_from = pl_arg(args, "--id-column");
-    c->format = c->output != NULL ? st_answer_format_of(c->output) : ST_ANSWER_CSV;
+    c->by_name = c->output != NULL && format == NULL;
+    c->format = c->by_name ? st_answer_format_of(c->output) : ST_ANSWER_CSV;
     return format != NULL ? st_answer_format_parse(&c->format, format, err) : PL_OK;
 }
 

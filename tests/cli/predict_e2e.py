@@ -300,6 +300,39 @@ def mistakes_are_refused_before_any_work():
         assert "own.safetensors is a model and is not replaced" in err and open(p.path("own.safetensors"), "rb").read() == open(ESOL, "rb").read(), err
 
 
+def options_without_effect_are_refused_before_any_work():
+    """A column of an input that has none, structures that no model reads, and a name of another format."""
+    with Project() as p:
+        p.put("in.smi", "CCO ethanol\n")
+        p.put("in.xyz", "1\n\nO 0 0 0\n")
+        p.put("x.sdf", sdf_records(data("ligands.sdf.gz"), 2))
+        with open(os.path.join(os.environ["MOLSIEVE_SOURCE"], "workflows/data/esol.csv")) as f:
+            rows = list(csv.DictReader(f))[:150]
+        p.put("t.csv", "smiles,logS\n" + "".join("%s,%s\n" % (r["smiles"], r["logS"]) for r in rows))
+        p.run("fit", "t.csv", "-t", "logS", "-q")
+        flat = "logS.safetensors"
+        cases = [("esol", "in.smi", "--id-column", "foo", "--id-column foo: in.smi is read as smi"),
+                 ("esol", "in.smi", "--smiles-column", "bar", "--smiles-column bar: in.smi is read as smi"),
+                 ("esol", "x.sdf", "--smiles-column", "bar", "is read as sdf"), ("esol", "in.xyz", "--id-column", "foo", "is read as xyz"),
+                 (flat, "in.smi", "--structures", "keep", "--structures: the model reads no 3D structures"),
+                 (flat, "in.smi", "--structures", "generate", "--structures: the model reads no"), (flat, "in.smi", "--count", "7", "--count: the model reads no"),
+                 (flat + "," + flat, "in.smi", "--count", "7", "--count: none of the models reads"),
+                 ("esol", "x.sdf", "--structures", "keep", "--count", "2", "--count: no structures are built with --structures keep")]
+        cases += [("esol", "in.smi", "-o", "x." + end, ".csv, .jsonl or .sdf") for end in ("tsv", "json", "xyz", "TSV.gz", "csv.zst", "parquet")]
+        for *args, words in cases:
+            _, out, err = p.run("predict", *args, expect=2)
+            assert words in err and out == "", (args, out, err)
+            assert args[2] != "-o" or not os.path.exists(p.path(args[3])), args
+        said = subprocess.run([PROGRAM, "predict", "esol", "-", "--id-column", "foo"], input=b"CCO\n", capture_output=True)
+        assert said.returncode == 2 and said.stdout == b"" and b"standard input is read as smi" in said.stderr, said
+        # What is asked for is given: a format in words, a name without an ending.
+        p.run("predict", flat, "in.smi", "-o", "x.tsv", "--format", "csv")
+        p.run("predict", flat, "in.smi", "-o", "answers.2026")
+        assert open(p.path("x.tsv")).read() == open(p.path("answers.2026")).read() == p.run("predict", flat, "in.smi")[1]
+        got = p.run("predict", flat, "x.sdf", "--id-column", "none", "-c", "title", "-q")[1]
+        assert len(got.splitlines()) == 3
+
+
 def the_help_names_every_shipped_model():
     with Project() as p:
         text = p.run("predict", "--help")[1]
@@ -311,4 +344,4 @@ main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_a
       molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time,
       a_pipe_of_sdf_is_answered_record_by_record, a_stream_that_ends_within_a_line_is_told,
-      a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, the_help_names_every_shipped_model])
+      a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])
