@@ -112,6 +112,7 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
         { &out->ended, "SELECT coalesce(" ASKED_ROUND "-1, " ST_LAST_ROUND ")" },
         { &out->tried, "SELECT count(*) FROM acquired WHERE outcome IS NOT NULL" },
         { &out->n_values, "SELECT count(*) FROM acquired WHERE outcome='measured'" },
+        { &out->part, "SELECT count(*) FROM acquired WHERE outcome IS NOT NULL AND round=" ASKED_ROUND },
         { &out->pending, "SELECT count(*) FROM acquired WHERE outcome IS NULL AND round=" ASKED_ROUND },
     };
     pl_code code = pl_db_int(s->db, &prepared, err, "SELECT count(*) FROM stage WHERE name='prepare' AND state='done'");

@@ -371,8 +371,9 @@ static int plan(going *g)
     if (c->rounds > 0 || c->calls > 0)
         pl_cmd_print("at most %lld molecules are asked for%s\n", (long long)most,
                      c->patience > 0 ? ", or fewer without a gain" : "");
-    pl_cmd_print("so far: %lld round%s, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1,
-                 s.ended == 0 ? "" : "s", (long long)s.tried, (long long)s.n_values, s.seconds);
+    pl_cmd_print("so far: %lld %s%s, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1,
+                 pl_plural(s.ended + 1, "round", "rounds"), s.part > 0 ? " and a part of one more" : "", (long long)s.tried,
+                 (long long)s.n_values, s.seconds);
     if (s.ended > 0 && rounds_left(c, &s) > 0 && why == NULL)
         pl_cmd_print("the other rounds take about %.0f s at the speed of these\n",
                      s.seconds / (double)(s.ended + 1) * (double)rounds_left(c, &s));

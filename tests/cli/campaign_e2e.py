@@ -114,6 +114,11 @@ def a_campaign_ends_as_it_is_told():
             assert "the campaign is over: " + said in out, out
             n = p.one("SELECT count(*) FROM acquired WHERE outcome IS NOT NULL", workdir=setting[:3])
             assert n == tried or (tried is None and n < 108), (setting, n)
+            # The plan knows the rounds of the table, also one that the budget cut short.
+            plan = p.run("campaign", "c.yaml", "--plan", "workdir=" + setting[:3], "stages.acquire.campaign." + setting)[1]
+            shown = len(re.findall(r"(?m)^ *\d+  (?:diverse|ucb) ", out))
+            whole, part = (shown - 1, " and a part of one more") if tried == 30 else (shown, "")
+            assert "so far: %d %s%s, %d molecules asked for" % (whole, "round" if whole == 1 else "rounds", part, n) in plan, (plan, out)
 
 
 def a_campaign_stops_after_its_time_and_goes_on():
