@@ -8,17 +8,63 @@
 
 #include "pipeline/base/text.h"
 
-enum { KEY = 256 }; /* of names with more letters the first count */
+/* KEY: of names with more letters the first count. */
+enum { KEY = 256, BRACKETS = 8, UP_TO_FIRST = -1 };
 
-/* Letters and digits of a name, in lower case, up to a bracket. */
-static void key_of(char key[KEY], const char *name)
+static bool opens(char c) { return c == '(' || c == '['; }
+
+static bool closes(char c) { return c == ')' || c == ']'; }
+
+/* The last bracket that closes. NULL: none. */
+static const char *last_close(const char *name)
 {
-    size_t n = 0;
+    const char *round = strrchr(name, ')'), *square = strrchr(name, ']');
 
-    for (; *name != '\0' && *name != '(' && *name != '[' && n + 1 < KEY; name++)
-        if (isalnum((unsigned char)*name))
-            key[n++] = (char)tolower((unsigned char)*name);
+    return round == NULL || (square != NULL && square > round) ? square : round;
+}
+
+/* The first `kept` of key_of for all forms of a name; the next are one less each, to UP_TO_FIRST. */
+static int brackets(const char *name)
+{
+    int n = 0;
+
+    for (name = strpbrk(name, "(["); name != NULL && n < BRACKETS; name = strpbrk(name + 1, "(["))
+        n++;
+    return n > 0 ? n : UP_TO_FIRST;
+}
+
+/* The letter or digit that a text begins with, in lower case, u for micro; '\0': it is a sign. *bytes: of it. */
+static char letter_of(size_t *bytes, const char *text)
+{
+    const bool is_micro = ch_is_micro(text);
+
+    *bytes = is_micro ? 2 : 1;
+    if (is_micro)
+        return 'u';
+    return isalnum((unsigned char)*text) ? (char)tolower((unsigned char)*text) : '\0';
+}
+
+/* One form of a name: its letters and digits, without those in brackets behind the first `kept` pairs; BRACKETS: of all, UP_TO_FIRST: the
+ * name ends at the first bracket. Returns whether the last letter stands outside of brackets. */
+static bool key_of(char key[KEY], const char *name, int kept)
+{
+    const char *close = last_close(name);
+    bool inside = false, is_last_inside = false;
+    int seen = 0;
+    size_t n = 0, bytes;
+
+    for (; *name != '\0' && n + 1 < KEY && !(kept == UP_TO_FIRST && opens(*name)); name += bytes) {
+        const char letter = letter_of(&bytes, name);
+        const bool is_first = opens(*name) && !inside && close != NULL && close > name;
+        inside = (inside || is_first) && !closes(*name);
+        seen += is_first && seen < BRACKETS;
+        if (letter != '\0' && (!inside || seen <= kept)) {
+            key[n++] = letter;
+            is_last_inside = inside;
+        }
+    }
     key[n] = '\0';
+    return !is_last_inside;
 }
 
 /* Cuts the ending off a key that has it. */
@@ -32,28 +78,50 @@ static bool cut(char key[KEY], const char *ending)
     return true;
 }
 
-/* stem: what a relation field has before the ending, "standard" of "Standard Relation". */
+static bool cut_any(char key[KEY], const char *const *endings)
+{
+    for (; *endings != NULL; endings++)
+        if (cut(key, *endings))
+            return true;
+    return false;
+}
+
+/* stem: what a field has before the ending that says what it holds, "standard" of "Standard Relation", "ic50nm" of "IC50 (nM) relation".
+ * The ending is outside of brackets. */
+static bool stem_of(char stem[KEY], const char *name, const char *const *endings)
+{
+    for (int kept = brackets(name); kept >= UP_TO_FIRST; kept--)
+        if (key_of(stem, name, kept) && cut_any(stem, endings))
+            return true;
+    return false;
+}
+
+/* Whether a field with that stem belongs to the column `name`: it has the name of the column, with the unit in brackets or without. */
+static bool belongs(const char *stem, const char *name)
+{
+    char key[KEY];
+
+    for (int kept = brackets(name); kept >= UP_TO_FIRST; kept--) {
+        (void)key_of(key, name, kept);
+        if ((stem[0] != '\0' && strcmp(key, stem) == 0) || (cut(key, "value") && strcmp(key, stem) == 0))
+            return true;
+    }
+    return false;
+}
+
 static bool is_relation(char stem[KEY], const char *name)
 {
-    key_of(stem, name);
-    return cut(stem, "relation") || cut(stem, "qualifier");
+    static const char *const endings[] = { "relation", "qualifier", NULL };
+
+    return stem_of(stem, name, endings);
 }
 
 /* Names that mean other things, too, such as a person: they are a relation where the text is a sign. */
 static bool may_be_relation(char stem[KEY], const char *name)
 {
-    key_of(stem, name);
-    return cut(stem, "relationship") || cut(stem, "operator") || cut(stem, "modifier") || cut(stem, "comparator");
-}
+    static const char *const endings[] = { "relationship", "operator", "modifier", "comparator", NULL };
 
-static bool belongs(const char *stem, const char *name)
-{
-    char key[KEY];
-
-    key_of(key, name);
-    if (stem[0] != '\0' && strcmp(key, stem) == 0)
-        return true;
-    return cut(key, "value") && strcmp(key, stem) == 0;
+    return stem_of(stem, name, endings);
 }
 
 static bool is_equal(const char *text, size_t n) { return n == 0 || (n <= 2 && strspn(text, "=") >= n); }
@@ -147,18 +215,18 @@ bool ch_is_of_prediction(const char *name, const char *label)
 
 /* ---- units and kinds ------------------------------------------------------ */
 
-/* stem: what a field of units has before the ending. */
 static bool is_units(char stem[KEY], const char *name)
 {
-    key_of(stem, name);
-    return cut(stem, "units") || cut(stem, "unit") || cut(stem, "uom") || cut(stem, "unitofmeasure");
+    static const char *const endings[] = { "units", "unit", "uom", "unitofmeasure", NULL };
+
+    return stem_of(stem, name, endings);
 }
 
-/* What a field of kinds has. */
 static bool is_type(char stem[KEY], const char *name)
 {
-    key_of(stem, name);
-    return cut(stem, "type");
+    static const char *const endings[] = { "type", NULL };
+
+    return stem_of(stem, name, endings);
 }
 
 /* Of ChEMBL and others, for the value of a row. */
@@ -184,23 +252,27 @@ static bool belongs_to_some(const char *stem, const ch_field *fields, int n)
     return false;
 }
 
-/* The field with such a name that belongs to `label`, or else may be meant for any. NULL: none, or its text says nothing. */
+/* The field with such a name that belongs to `label`, of several the one that has more of its name, or else one that may be meant for any.
+ * NULL: none, or its text says nothing. */
 static const ch_field *beside(const ch_field *fields, int n, const ch_field *label, bool (*is_such)(char[KEY], const char *),
                               bool (*may_be_of_any)(const char *))
 {
-    const ch_field *any = NULL;
+    const ch_field *own = NULL, *any = NULL;
+    size_t longest = 0;
     char stem[KEY];
 
     for (int i = 0; i < n && label != NULL; i++) {
         const ch_field *f = &fields[i];
         if (f == label || f->is_number || f->text[0] == '\0' || strlen(f->text) >= CH_UNIT_BYTES || !is_such(stem, f->name))
             continue;
-        if (belongs(stem, label->name))
-            return f;
-        if (any == NULL && may_be_of_any(stem) && !belongs_to_some(stem, fields, n))
-            any = f;
+        if (!belongs(stem, label->name)) {
+            any = any == NULL && may_be_of_any(stem) && !belongs_to_some(stem, fields, n) ? f : any;
+        } else if (own == NULL || strlen(stem) > longest) {
+            own = f;
+            longest = strlen(stem);
+        }
     }
-    return any;
+    return own != NULL ? own : any;
 }
 
 bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name)
@@ -313,7 +385,7 @@ static bool is_kind(const char *text)
     char key[KEY];
     size_t n;
 
-    key_of(key, ch_unquoted(&n, text));
+    (void)key_of(key, ch_unquoted(&n, text), UP_TO_FIRST);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (strcmp(key, all[k]) == 0)
             return true;
@@ -348,8 +420,8 @@ static bool type_add(ch_said *s, const ch_field *f, int64_t line)
     if (f == NULL)
         return false;
     ch_unit_plain(type, f->text);
-    key_of(key, type);
-    key_of(first, s->first);
+    (void)key_of(key, type, UP_TO_FIRST);
+    (void)key_of(first, s->first, UP_TO_FIRST);
     return key[0] != '\0' && said_add(s, f, type, strcmp(key, first) == 0, line);
 }
 

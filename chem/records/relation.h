@@ -3,13 +3,16 @@
  *
  * A relation field has a name that ends with "relation" or "qualifier", or with "operator", "modifier" or "comparator" and a sign for its
  * text. It belongs to the field whose name has in its place "value" or nothing: "Standard Relation" to "Standard Value", "ic50_relation"
- * to "IC50 (nM)", "relation" to "value". Letter case, blanks, signs and a unit in brackets do not count. Relations may be quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
+ * to "IC50 (nM)", "relation" to "value". Letter case, blanks and signs do not count. A unit in brackets may be in both names or in that of
+ * the value alone: "IC50 (nM) relation" and "IC50 relation" belong to "IC50 (nM)", and the first not to "IC50 (uM)". Relations may be
+ * quoted, as ChEMBL does ('>'). Not thread-safe with one arena.
  *
- * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way. One that is called "units" or
- * "Standard Units" and belongs to no field of the record may be meant for any. If there is none, the name of the label, or the first field
- * of any name whose text is a concentration, says it. The same holds of a field of kinds, whose name ends with
- * "type": letter case, blanks and signs do not count in its text, and one that is called "type" or "Assay Type" is not meant for any. If
- * there is none, the first field whose text is a kind ("IC50", "Ki", "LD50", "logD") is meant, whatever its name is. */
+ * A field of units has a name that ends with "unit" or "units", and belongs to a value in the same way; of several the one that has more
+ * of the value's name counts. One that is called "units" or "Standard Units" and belongs to no field of the record may be meant for any. If
+ * there is none, the name of the label, or the first field of any name whose text is a concentration, says it. The same holds of a field of
+ * kinds, whose name ends with "type": letter case, blanks and signs do not count in its text, and one that is called "type" or "Assay Type"
+ * is not meant for any. If there is none, the first field whose text is a kind ("IC50", "Ki", "LD50", "logD") is meant, whatever its name
+ * is. */
 #ifndef CH_RELATION_H
 #define CH_RELATION_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/records/unit_names.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 const char *ch_unquoted(size_t *n, const char *text)
@@ -15,14 +14,15 @@ const char *ch_unquoted(size_t *n, const char *text)
     return text;
 }
 
+bool ch_is_micro(const char *text) { return strncmp(text, "\xc2\xb5", 2) == 0 || strncmp(text, "\xce\xbc", 2) == 0; }
+
 void ch_unit_plain(char unit[CH_UNIT_BYTES], const char *given)
 {
-    static const char *const micro[] = { "\xc2\xb5", "\xce\xbc" }; /* the sign and the letter */
     size_t n, to = 0;
     const char *text = ch_unquoted(&n, given);
 
     for (size_t i = 0; i < n && to + 1 < CH_UNIT_BYTES; i++) {
-        const bool is_micro = n - i > 1 && (strncmp(text + i, micro[0], 2) == 0 || strncmp(text + i, micro[1], 2) == 0);
+        const bool is_micro = ch_is_micro(text + i);
         unit[to] = text[i];
         if (is_micro)
             unit[to] = 'u';

@@ -220,6 +220,27 @@ def the_unit_of_the_table_is_the_unit_of_the_model():
                 p.run("predict", "m.safetensors", "new.smi", "-c", "title,%s_unit" % name, expect=2)
 
 
+def what_is_beside_a_column_may_have_its_name_and_unit():
+    """`IC50 (nM) unit` belongs to `IC50 (nM)` as `IC50 unit` does; so do relations and types, for `check`, too."""
+    with Project() as p:
+        rows = esol(30)
+        for name, beside, first, odd, says in (("IC50 (nM)", "IC50 (nM) unit", "nM", "uM", "numbers of two units are not one column"),
+                                               ("IC50 (nM)", "IC50 (nM) units", "nM", "uM", "numbers of two units are not one column"),
+                                               ("IC50 (nM)", "IC50 (nM)_unit", "nM", "uM", "numbers of two units are not one column"),
+                                               ("Ki [nM]", "Ki [nM] unit", "nM", "uM", "numbers of two units are not one column"),
+                                               ("Solubility (mg/L)", "Solubility (mg/L) unit", "mg/L", "g/L", "numbers of two units are not one column"),
+                                               ("IC50 (nM)", "IC50 (nM) type", "IC50", "Ki", "two kinds of measurement are not one column")):
+            p.put("in.csv", table([("%s,%s" % (s, odd if k % 3 == 2 else first), y) for k, (s, y) in enumerate(rows)], "id,smiles,%s,%s" % (beside, name)))
+            p.workflow(["in.csv"], "  read: {}\n  prepare: {conformers: {source: none}}\n  graph: {edges: topology}\n"
+                       "  split: {method: random}\n  train: {targets: [{name: '%s'}], family: [gp]}\n" % name)
+            for args in (("fit", "in.csv", "-t", name, "--split", "random", "--family", "gp"), ("check", "w.yaml")):
+                said = p.run(*args, expect=2)[2]
+                assert "in.csv:4: %s is '%s', and '%s' in line 2: %s of %s" % (beside, odd, first, says, name) in said, said
+        p.put("in.csv", table([("%s,%s" % (s, "=>"[k % 3 == 2]), y) for k, (s, y) in enumerate(rows)], "id,smiles,IC50 (nM) relation,IC50 (nM)"))
+        said = p.run("fit", "in.csv", "-t", "IC50 (nM)", "--split", "random", "--family", "gp")[1]
+        assert "20 of 30 records have a number in IC50 (nM)" in said, said
+
+
 def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
     """Whatever the order of the models: nothing says that its numbers are of that unit."""
     with Project() as p:
@@ -272,5 +293,6 @@ def models_that_contradict_each_other_are_not_averaged():
 
 main([a_table_becomes_a_model_with_its_errors, the_coverage_of_its_intervals_is_shown_inside_of_the_domain, its_workflow_is_kept_and_can_be_edited_and_run,
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
-      what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, a_model_without_a_unit_is_not_averaged_with_one_that_has_one,
+      what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, what_is_beside_a_column_may_have_its_name_and_unit,
+      a_model_without_a_unit_is_not_averaged_with_one_that_has_one,
       models_that_contradict_each_other_are_not_averaged])

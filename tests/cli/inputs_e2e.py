@@ -357,6 +357,25 @@ def units_and_limits_of_columns_are_heard():
             assert ("temperature units is 'K', and temperature is said to be in C" in p.run("check", "s.yaml", expect=status)[2]) == (status == 2)
 
 
+def what_is_beside_a_column_may_have_its_name_and_unit():
+    """`T (K) unit` and `T (K) relation` belong to `T (K)` as `T unit` and `T relation` do."""
+    with Project() as p:
+        measured(p, 40)
+        lines = open(p.path("in.csv")).read().replace("temperature", "T (K)").split("\n")[:-1]
+        fit = ("--target", "y", "-o", "m", "--inputs", "T (K)", "--family", "gp", "--split", "random")
+        p.put("in.csv", "\n".join([lines[0] + ",T (K) unit"] + [l + ",C" if k % 3 == 2 else l + ",K" for k, l in enumerate(lines[1:])]) + "\n")
+        said = p.run("fit", "in.csv", *fit, expect=2)[2]
+        assert "in.csv:4: T (K) unit is 'C', and 'K' in line 2: numbers of two units are not one column of T (K)" in said, said
+        p.put("in.csv", "\n".join(lines) + "\n")
+        p.run("fit", "in.csv", "-q", *fit)
+        for unit, relation in (("T (K) unit", "T (K) relation"), ("T unit", "T relation")):
+            p.put("k.csv", "smiles,T (K),%s,%s\nCCO,20,K,\nCCO,25,C,\nCCO,20,,>\nCCO,20,,=\n" % (unit, relation))
+            rows = predicted(p, "k.csv", "--columns", "y,problem", model="m.safetensors", expect=3)[0]
+            assert [r["problem"] for r in rows] == ["", "column T (K): %s is 'C', and the model reads it in K" % unit,
+                                                   "column T (K): no number in this record", ""], rows
+            assert rows[0]["y"] == rows[3]["y"] != "", rows
+
+
 def shards_merge_into_one_run():
     with Project() as p:
         measured(p, 60)
@@ -433,4 +452,5 @@ if __name__ == "__main__":
     main([a_molecule_at_several_temperatures_is_several_observations, workers_and_kills_change_nothing,
           scores_equal_predictions_and_a_gap_fails, what_lacks_a_column_is_told_before_any_work,
           shards_merge_into_one_run, limits_do_not_widen_the_domain_of_a_column, fit_takes_columns, units_and_limits_of_columns_are_heard,
+          what_is_beside_a_column_may_have_its_name_and_unit,
           a_screen_in_shards_and_an_evaluation_equal_one_run, a_network_reads_columns_and_descriptors])

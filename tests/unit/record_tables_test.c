@@ -374,6 +374,34 @@ static void a_relation_of_another_value_is_unclear(void **state)
     assert_measured("correlation,IC50", "0.9,7", "0.9 number|7 number", "");
 }
 
+static void a_relation_may_name_its_column_with_the_unit(void **state)
+{
+    (void)state;
+    assert_measured("IC50 (nM) relation,IC50 (nM)", ">,7", ">|>7", "");
+    assert_measured("IC50 (nM)_qualifier,IC50 (nM)", "'<=',7", "'<='|<=7", "");
+    assert_measured("Ki [nM] operator,Ki [nM]", ">,7", ">|>7", "");
+    assert_measured("Standard Value (nM) Relation,Standard Value (nM)", ">,7", ">|>7", "");
+    assert_measured("logS (20 C) relation,logS (20 C)", "<,-7", "<|<-7", "");
+    assert_measured("relation,Value (nM)", ">,7", ">|>7", "");
+    assert_measured("Ki (human) [nM] relation,Ki (human) [nM]", ">,7", ">|>7", "");
+    assert_measured("Ki (human) relation,Ki (human) [nM]", ">,7", ">|>7", "");
+    assert_measured("Ki relation,Ki (human) [nM]", ">,7", ">|>7", "");
+    assert_measured("IC50 mean relation,IC50 (nM) mean", ">,7", ">|>7", "");
+    assert_measured("IC50 (nM) mean relation,IC50 (nM) mean", ">,7", ">|>7", "");
+    assert_measured("IC50 (nM) relation (as reported),IC50 (nM)", ">,7", ">|>7", "");
+    assert_measured("IC50 relation (as reported) 2,IC50 (nM)", ">,7", ">|>7", "");
+    assert_measured("IC50 (\xce\xbcM) relation,IC50 (\xc2\xb5M)", ">,7", ">|>7", "");
+    assert_measured("IC50 (nM relation,IC50 (nM", ">,7", ">|>7", ""); /* not closed */
+    assert_measured("T (((((((((((x) relation,T (((((((((((x)", ">,7", ">|>7", "");
+    assert_measured("a (1) (2) (3) (4) (5) (6) relation,a (1) (2) (3) (4) (5) (6)", ">,7", ">|>7", "");
+    /* Another unit is another column. */
+    assert_measured("IC50 (nM) relation,IC50 (nM),IC50 (uM)", ">,7,8", ">|>7|8 number", "IC50 (nM) relation");
+    assert_measured("IC50 (uM) relation,IC50 (nM)", ">,7", ">|7 number", "IC50 (uM) relation");
+    assert_measured("IC50 (\xc2\xb5M) relation,IC50 (\xc2\xb5M),IC50 (M)", ">,7,8", ">|>7|8 number", "IC50 (\xc2\xb5M) relation");
+    /* What a bracket says is no ending. */
+    assert_measured("IC50 (relation),IC50 (nM)", "parent,7", "parent|7 number", "");
+}
+
 /* What is said of the units of column `name` of a table; "": nothing. */
 static void assert_units(const char *table, const char *name, const char *wanted, const char *said)
 {
@@ -497,6 +525,47 @@ static void units_of_a_column_are_one(void **state)
     assert_units("smiles,x,units\nC,1,nM\nCC,2,nM\n", "y", "uM", "");
 }
 
+static void a_column_of_units_may_name_its_column_with_the_unit(void **state)
+{
+    static const char *const names[][2] = {
+        { "IC50 (nM)", "IC50 (nM) unit" },
+        { "IC50 (nM)", "IC50 (nM) units" },
+        { "IC50 (nM)", "IC50 (nM)_unit" },
+        { "IC50 (nM)", "ic50_nM_UoM" },
+        { "IC50 (nM)", "IC50 unit" },
+        { "IC50 (nM)", "IC50 unit (as reported)" },
+        { "IC50 (nM)", "IC50 (nM) unit (as reported)" },
+        { "Ki [nM]", "Ki [nM] unit" },
+        { "Ki (human) [nM]", "Ki (human) unit" },
+        { "Ki (human) [nM]", "Ki (human) [nM] unit of measure" },
+        { "IC50 (nM) mean", "IC50 mean unit" },
+        { "Standard Value (nM)", "Standard Value (nM) Units" },
+        { "Standard Value (nM)", "Standard Units" },
+        { "Value (nM)", "unit" },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char table[256], said[256];
+        (void)snprintf(table, sizeof table, "smiles,%s,%s\nC,1,nM\nCC,2,uM\n", names[k][0], names[k][1]);
+        (void)snprintf(said, sizeof said, "3: %s is 'uM', and 'nM' in line 2: numbers of two units", names[k][1]);
+        assert_units(table, names[k][0], "", said);
+    }
+    assert_units("smiles,Solubility (mg/L) unit,Solubility (mg/L)\nC,mg/L,1\nCC,%,2\n", "Solubility (mg/L)", "",
+                 "3: Solubility (mg/L) unit is '%', and 'mg/L' in line 2");
+    assert_units("smiles,T (K),T (K) unit\nC,1,K\nCC,2,C\n", "T (K)", "", "3: T (K) unit is 'C', and 'K' in line 2");
+    assert_units("smiles,IC50 (nM),IC50 (nM) type\nC,1,IC50\nCC,2,Ki\n", "IC50 (nM)", "",
+                 "3: IC50 (nM) type is 'Ki', and 'IC50' in line 2: two kinds");
+    /* The name that says more of the column is meant, whatever their order. */
+    assert_units("smiles,IC50,IC50 unit,IC50 (nM),IC50 (nM) unit\nC,1,uM,1000,nM\nCC,2,mM,2000,nM\n", "IC50 (nM)", "", "");
+    assert_units("smiles,IC50 (nM),IC50 (nM) unit,IC50 unit\nC,1,nM,nM\nCC,2,uM,nM\n", "IC50 (nM)", "",
+                 "3: IC50 (nM) unit is 'uM'");
+    /* Of a column with another unit, and of none. */
+    assert_units("smiles,IC50 (nM),IC50 (uM),IC50 (uM) unit\nC,1,2,uM\nCC,2,3,M\n", "IC50 (nM)", "", "");
+    assert_units("smiles,x,Ki (nM),Ki (nM) type\nC,1,2,a\nCC,2,3,Ki\n", "x", "", "");
+    assert_units("smiles,x,Activity (units)\nC,1,>10\nCC,2,<1\n", "x", "", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,7 +585,9 @@ int main(void)
         cmocka_unit_test(seek_gives_the_record_it_was_told),
         cmocka_unit_test(a_relation_makes_its_value_a_limit),
         cmocka_unit_test(a_relation_of_another_value_is_unclear),
+        cmocka_unit_test(a_relation_may_name_its_column_with_the_unit),
         cmocka_unit_test(units_of_a_column_are_one),
+        cmocka_unit_test(a_column_of_units_may_name_its_column_with_the_unit),
         cmocka_unit_test(kinds_of_a_column_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
