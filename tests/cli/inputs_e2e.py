@@ -362,6 +362,9 @@ def what_is_beside_a_column_may_have_its_name_and_unit():
     with Project() as p:
         measured(p, 40)
         lines = open(p.path("in.csv")).read().replace("temperature", "T (K)").split("\n")[:-1]
+        p.put("wide.csv", "\n".join([lines[0].replace("T (K)", "温度") + ",温度 unit"] + [l + (",C" if k % 3 == 2 else ",K") for k, l in enumerate(lines[1:])]) + "\n")
+        said = p.run("fit", "wide.csv", "--target", "y", "--inputs", "温度", expect=2)[2]
+        assert "wide.csv:4: 温度 unit is 'C', and 'K' in line 2: numbers of two units are not one column of 温度" in said, said
         fit = ("--target", "y", "-o", "m", "--inputs", "T (K)", "--family", "gp", "--split", "random")
         p.put("in.csv", "\n".join([lines[0] + ",T (K) unit"] + [l + ",C" if k % 3 == 2 else l + ",K" for k, l in enumerate(lines[1:])]) + "\n")
         said = p.run("fit", "in.csv", *fit, expect=2)[2]

@@ -402,6 +402,23 @@ static void a_relation_may_name_its_column_with_the_unit(void **state)
     assert_measured("IC50 (relation),IC50 (nM)", "parent,7", "parent|7 number", "");
 }
 
+static void letters_of_all_scripts_tell_columns_apart(void **state)
+{
+    (void)state;
+    assert_measured("溶解度 relation,溶解度", ">,7", ">|>7", "");
+    assert_measured("溶解度1 relation,溶解度1,温度1", ">,7,8", ">|>7|8 number", "溶解度1 relation");
+    assert_measured("растворимость (мг/л) relation,растворимость (мг/л)", ">,7", ">|>7", "");
+    assert_measured("ΔG relation,ΔG,G", ">,7,8", ">|>7|8 number", "ΔG relation");
+    assert_measured("Löslichkeit relation,Löslichkeit (mg/L)", ">,7", ">|>7", "");
+    /* Signs: a no-break space, a dash, a degree, wide brackets. */
+    assert_measured("IC50\xc2\xa0– relation,IC50", ">,7", ">|>7", "");
+    assert_measured("T (C) relation,T (°C)", ">,7", ">|>7", "");
+    assert_measured("IC50 nM relation,IC50（nM）", ">,7", ">|>7", "");
+    /* Bytes that are no UTF-8. */
+    assert_measured("a\xe2 relation,a\xe2", ">,7", ">|>7", "");
+    assert_measured("relation \xc2,value\xef\xbc", ">,7", ">|>7", "");
+}
+
 /* What is said of the units of column `name` of a table; "": nothing. */
 static void assert_units(const char *table, const char *name, const char *wanted, const char *said)
 {
@@ -586,6 +603,7 @@ int main(void)
         cmocka_unit_test(a_relation_makes_its_value_a_limit),
         cmocka_unit_test(a_relation_of_another_value_is_unclear),
         cmocka_unit_test(a_relation_may_name_its_column_with_the_unit),
+        cmocka_unit_test(letters_of_all_scripts_tell_columns_apart),
         cmocka_unit_test(units_of_a_column_are_one),
         cmocka_unit_test(a_column_of_units_may_name_its_column_with_the_unit),
         cmocka_unit_test(kinds_of_a_column_are_one),
