@@ -385,6 +385,32 @@ bool ch_unit_differs(const char *unit, const char *wanted, const char *by, const
     return a != NULL && b != NULL ? strcmp(a, b) != 0 : named;
 }
 
+bool ch_type_differs(const char *a, const char *b)
+{
+    char one[KEY], other[KEY];
+
+    key_of(one, a);
+    key_of(other, b);
+    return one[0] != '\0' && other[0] != '\0' && strcmp(one, other) != 0;
+}
+
+bool ch_is_logarithm(const char *label)
+{
+    const char *first = label;
+
+    while (*first != '\0' && !isalnum((unsigned char)*first))
+        first++;
+    return (first[0] == 'p' && isupper((unsigned char)first[1])) || strcasestr(label, "log") != NULL;
+}
+
+bool ch_units_contradict(const char *a, const char *b)
+{
+    char plain[CH_UNIT_BYTES];
+
+    ch_unit_plain(plain, a);
+    return ch_unit_differs(plain, b, "unit", "");
+}
+
 /* Adds the text of field f; same: it is what the first row says. Returns whether it differs. */
 static bool said_add(ch_said *s, const ch_field *f, const char *text, bool same, int64_t line)
 {

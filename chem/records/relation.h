@@ -49,6 +49,14 @@ bool ch_unit_in_name(char unit[CH_UNIT_BYTES], const char *name);
  * contradicts nothing. */
 bool ch_unit_differs(const char *unit, const char *wanted, const char *by, const char *label);
 
+/* Whether two texts, each of which says a unit, contradict each other: "uM" and "umol/L" do not. "" contradicts nothing. */
+bool ch_units_contradict(const char *a, const char *b);
+
+/* Whether two texts are two kinds of measurement: letter case, blanks and signs do not count. "" contradicts nothing. */
+bool ch_type_differs(const char *a, const char *b);
+/* "pIC50", "logS": the unit beside such a label is that of what the logarithm was taken of. */
+bool ch_is_logarithm(const char *label);
+
 /* What the fields of one column say, from record to record. Zeroed before the first. */
 typedef struct ch_said {
     char first[CH_UNIT_BYTES], other[CH_UNIT_BYTES]; /* other: one that differs from the first; "": none */

@@ -245,19 +245,9 @@ static const char *beside_find(const names *all, const char *target)
     return NULL;
 }
 
-/* "pIC50", "logS": the unit beside it is that of what the logarithm was taken of. */
-static bool is_logarithm(const char *name)
-{
-    const char *first = name;
-
-    while (*first != '\0' && !isalnum((unsigned char)*first))
-        first++;
-    return (first[0] == 'p' && isupper((unsigned char)first[1])) || strcasestr(name, "log") != NULL;
-}
-
 static void unit_take(st_fit_table *t)
 {
-    if (!st_fit_is_class(t) && t->units.unit.first[0] != '\0' && !is_logarithm(t->target))
+    if (!st_fit_is_class(t) && t->units.unit.first[0] != '\0' && !ch_is_logarithm(t->target))
         t->unit = t->units.unit.first;
 }
 

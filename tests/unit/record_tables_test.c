@@ -480,6 +480,21 @@ static void kinds_of_a_column_are_one(void **state)
     assert_units("smiles,Ki\nC,1\nCC,Ki\n", "Ki", "", "");
 }
 
+static void names_of_one_unit_or_kind_do_not_contradict(void **state)
+{
+    (void)state;
+    assert_false(ch_units_contradict("\xc2\xb5M", "umol/L"));
+    assert_false(ch_units_contradict("'nM'", " nM "));
+    assert_false(ch_units_contradict("", "nM"));
+    assert_true(ch_units_contradict("nM", "uM"));
+    assert_true(ch_units_contradict("points", "nM"));
+    assert_false(ch_type_differs("IC 50", "ic50"));
+    assert_false(ch_type_differs("", "Ki"));
+    assert_true(ch_type_differs("IC50", "Ki"));
+    assert_true(ch_is_logarithm("pIC50") && ch_is_logarithm("logS") && ch_is_logarithm("(pKi)"));
+    assert_false(ch_is_logarithm("IC50") || ch_is_logarithm("potency"));
+}
+
 static void units_of_a_column_are_one(void **state)
 {
     (void)state;
@@ -606,6 +621,7 @@ int main(void)
         cmocka_unit_test(letters_of_all_scripts_tell_columns_apart),
         cmocka_unit_test(units_of_a_column_are_one),
         cmocka_unit_test(a_column_of_units_may_name_its_column_with_the_unit),
+        cmocka_unit_test(names_of_one_unit_or_kind_do_not_contradict),
         cmocka_unit_test(kinds_of_a_column_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
