@@ -140,15 +140,22 @@ bool st_measured_has(const pl_workflow *wf, const char *property)
     return any != 0;
 }
 
-pl_code st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property, pl_error *err)
+pl_code st_measured_unit(char unit[ST_UNIT_MAX], bool *by_table, const pl_workflow *wf, const char *property, pl_error *err)
 {
     pl_store *s = NULL;
     pl_code code;
 
     unit[0] = '\0';
+    *by_table = false;
     if (access(wf->storage.results, F_OK) != 0 || pl_store_open_read(&s, wf->storage.results, &st_schema, NULL) != PL_OK)
         return PL_OK;
     code = pl_db_text(s->db, unit, ST_UNIT_MAX, err, "SELECT unit FROM measured WHERE property=%Q AND unit<>'' LIMIT 1", property);
+    *by_table = unit[0] == '\0';
+    if (code == PL_OK && *by_table)
+        code = pl_db_text(s->db, unit, ST_UNIT_MAX, err,
+                          "SELECT json_extract(value,'$.text') FROM meta WHERE key='" ST_STATED_UNIT
+                          "'||%Q AND NOT json_extract(value,'$.logarithm')",
+                          property);
     pl_store_close(s);
     return code;
 }

@@ -38,8 +38,13 @@ pl_code st_measured_key(const char **extra, pl_store *store, const char *const *
 /* Whether results.db of the workflow has any of this property. */
 bool st_measured_has(const pl_workflow *wf, const char *property);
 
+/* Key in `meta`, before the name of a property: the unit that the first table of its later values states, as JSON (text, column, place,
+ * and whether the property is a logarithm, which is not in this unit). */
+#define ST_STATED_UNIT "stated unit "
+
 enum { ST_UNIT_MAX = 128 };
-/* The unit that they were given in; "": none, or no results.db that this version reads. */
-pl_code st_measured_unit(char unit[ST_UNIT_MAX], const pl_workflow *wf, const char *property, pl_error *err);
+/* The unit that they were given in, or that only their tables state (*by_table), which may have another name than that of a target; "":
+ * none, or no results.db that this version reads. */
+pl_code st_measured_unit(char unit[ST_UNIT_MAX], bool *by_table, const pl_workflow *wf, const char *property, pl_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include "chem/records/record.h"
 #include "chem/records/relation.h"
 #include "pipeline/workflow/settings.h"
+#include "stages/database/measured.h"
 #include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/limits.h"
 #include "stages/steps/ingest/placeholder.h"
@@ -155,6 +156,24 @@ static void add_others(scan *s)
     if (need->kept)
         add_kept(s);
     others_mark(s, n_compared, false);
+}
+
+/* Where the workflow does not say the unit, that of values which `molsieve label` added, or a campaign. */
+static pl_code add_units(scan *s, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    for (int i = 0; i < s->n && code == PL_OK; i++) {
+        char unit[ST_UNIT_MAX];
+        bool by_table;
+        label *l = &s->label[i];
+        if (l->unit[0] != '\0' || l->own_unit || l->is_class)
+            continue;
+        code = st_measured_unit(unit, &by_table, s->wf, l->name, err);
+        if (code == PL_OK && (l->unit = pl_strdup(s->mem, unit)) == NULL)
+            code = pl_fail(err, PL_ENOMEM, "a unit");
+    }
+    return code;
 }
 
 /* ---- the records ---- */
@@ -519,6 +538,7 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
         add_others(s);
     else
         add_labels(s);
+    code = add_units(s, err);
     for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
         code = read_input(s, st_input_at(wf, i), err);
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
@@ -535,54 +555,4 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     say_gaps(s, out);
     st_remarks_say(&s->remarks, out);
     return PL_OK;
-}
-
-/* A file that cannot be read is told by others. */
-static void others_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems)
-{
-    const bool some = need->compared->n + need->read->n > 0 || need->kept;
-    pl_arena *mem = some ? pl_arena_new(1 << 16) : NULL;
-    pl_text counts = { 0 };
-
-    if (some && (mem == NULL || st_label_scan(wf, need, problems, &counts, mem, NULL) == PL_ENOMEM))
-        pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
-    pl_text_free(&counts);
-    pl_arena_free(mem);
-}
-
-void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
-{
-    const st_prepare_conf *c = pl_workflow_step(wf, "prepare")->conf;
-    const bool kept = c->labels.n > 0 && pl_workflow_step(wf, "train") == NULL; /* which looks at its targets */
-    pl_names compared = { 0 };
-
-    for (int i = 0; i < wf->n_steps; i++)
-        if (wf->step[i].stage->names != NULL)
-            wf->step[i].stage->names(wf, &wf->step[i], ST_COMPARED_LABELS, &compared);
-    if (compared.no_memory)
-        pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
-    if (compared.too_many)
-        pl_problem_add(problems, pl_workflow_step(wf, "evaluate")->node,
-                       "models: at most %d labels are compared with them, whose names have at most %d bytes; compare the models in "
-                       "several workflows",
-                       PL_NAMES_MAX, PL_NAME_BYTES - 1);
-    others_scan(wf, &(st_label_need){ .compared = &compared, .read = &c->columns, .kept = kept }, problems);
-}
-
-static void unit_scan(const pl_workflow *wf, const char *name, const char *unit, bool is_label, pl_problems *problems)
-{
-    pl_names none = { 0 }, read = { 0 };
-
-    pl_names_add(&read, name);
-    others_scan(wf, &(st_label_need){ .compared = &none, .read = &read, .are_labels = is_label, .unit = unit }, problems);
-}
-
-void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems)
-{
-    unit_scan(wf, column, unit, false, problems);
-}
-
-void st_label_scan_unit(const pl_workflow *wf, const char *name, const char *unit, pl_problems *problems)
-{
-    unit_scan(wf, name, unit, true, problems);
 }

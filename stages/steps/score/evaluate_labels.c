@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chem/records/relation.h"
+#include "stages/database/measured.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare.h"
@@ -51,9 +53,26 @@ static const char *label_of(const st_evaluate_target *said, const char *name)
 
 typedef struct looking {
     const pl_workflow *wf;
+    const pl_step *step;
     pl_problems *problems;
     pl_names done; /* labels and units */
 } looking;
+
+/* The tables of values that were added to the library may state another unit. */
+static void added_look(const looking *x, const char *label, const char *name, const char *unit)
+{
+    char added[ST_UNIT_MAX];
+    bool by_table;
+    pl_error err = { 0 };
+
+    if (st_measured_unit(added, &by_table, x->wf, label, &err) != PL_OK)
+        pl_problem_add(x->problems, x->step->node, "%s", err.text);
+    else if (by_table && ch_units_contradict(added, unit)) /* of others the property has the unit */
+        pl_problem_add(x->problems, x->step->node,
+                       "evaluate: the label %s is in %s (`molsieve label`), and the model predicts it in %s: say how to convert, "
+                       "targets: [{name: %s, factor: ..}]",
+                       label, added, unit, name);
+}
 
 /* A column of units may say another one than the model's where the workflow says none. */
 static void unit_look(void *ctx, const st_evaluate_target *said, const char *name, const char *unit)
@@ -67,6 +86,7 @@ static void unit_look(void *ctx, const st_evaluate_target *said, const char *nam
     const bool is_whole = (size_t)snprintf(both, sizeof both, "%s\t%s", label, unit) < sizeof both;
     if (is_whole && pl_names_find(&x->done, both) >= 0)
         return;
+    added_look(x, label, name, unit);
     st_label_scan_unit(x->wf, label, unit, x->problems);
     pl_names_add(&x->done, both);
 }
@@ -74,7 +94,7 @@ static void unit_look(void *ctx, const st_evaluate_target *said, const char *nam
 void st_evaluate_models_check(const pl_workflow *wf, const pl_step *step, pl_problems *problems)
 {
     const st_evaluate_target *t = conf_of(step)->targets.items;
-    looking x = { .wf = wf, .problems = problems };
+    looking x = { .wf = wf, .step = step, .problems = problems };
 
     st_model_list_check(wf, step, &conf_of(step)->models, problems);
     for (int32_t k = 0; k < conf_of(step)->targets.n; k++)

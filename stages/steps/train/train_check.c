@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "chem/molecule/element.h"
+#include "chem/records/relation.h"
 #include "stages/database/measured.h"
 #include "stages/steps/dataset/classes.h"
 #include "stages/steps/dataset/split.h"
@@ -111,15 +112,17 @@ static void unit_check(const pl_workflow *wf, const pl_step *step, int32_t k, pl
     const char *stated = st_label_unit(wf, st_target_label(t)), *by = "stages.prepare.properties";
     const pl_node *list = pl_node_get(step->node, "targets"), *at = list != NULL && k < list->n ? list->item[k] : step->node;
     char added[ST_UNIT_MAX];
+    bool by_table = false;
     pl_error err = { 0 };
 
     if (stated[0] == '\0') {
-        if (st_measured_unit(added, wf, st_target_label(t), &err) != PL_OK)
+        if (st_measured_unit(added, &by_table, wf, st_target_label(t), &err) != PL_OK)
             pl_problem_add(problems, at, "%s", err.text);
         stated = added;
         by = "`molsieve label`";
     }
-    if (stated[0] != '\0' && t->unit[0] != '\0' && strcmp(stated, t->unit) != 0 && pl_node_get(at, "factor") == NULL)
+    if (stated[0] != '\0' && t->unit[0] != '\0' &&
+        (by_table ? ch_units_contradict(stated, t->unit) : strcmp(stated, t->unit) != 0) && pl_node_get(at, "factor") == NULL)
         pl_problem_add(
             problems, at,
             "targets: the label %s is in %s (%s), and the target %s in %s: say how to convert, factor: .., which is 1 for "
