@@ -43,11 +43,11 @@ static void say(const labelling *l)
     const st_label_file *f = &l->file;
     const bool dry = pl_arg(l->args, "--dry-run") != NULL;
     const int64_t fresh = f->n - f->n_known - f->n_replaced, stored = fresh + f->n_replaced;
-    const char *in = f->unit[0] != '\0' ? ", in " : "";
+    const char *unit = f->unit[0] != '\0' ? f->unit : f->stated, *in = unit[0] != '\0' ? ", in " : "";
     const char *comma = stored > 0 ? "," : "";
 
     pl_cmd_print("%s: %lld %s of %s%s%s%s from %lld %s of %s%s\n", f->property, (long long)stored,
-                 pl_plural(stored, "label", "labels"), l->results, in, f->unit, comma, (long long)f->n_rows,
+                 pl_plural(stored, "label", "labels"), l->results, in, unit, comma, (long long)f->n_rows,
                  pl_plural(f->n_rows, "row", "rows"), f->path, dry ? " (--dry-run: nothing was stored)" : "");
     say_count(f->n_replaced, pl_plural(f->n_replaced, "of them replaces another value", "of them replace another value"));
     say_count(f->n_known, "known already");
@@ -56,6 +56,9 @@ static void say(const labelling *l)
     say_count(f->n_limits, pl_plural(f->n_limits, "limit such as >10 gives no label (read: {censored: bound} learns from it)",
                                      "limits such as >10 give no label (read: {censored: bound} learns from them)"));
     say_count(f->n_empty, pl_plural(f->n_empty, "row without a value", "rows without a value"));
+    if (f->unread != NULL)
+        pl_cmd_print("  %s was moved or changed since it was read: the unit and the kind of its %s were not compared\n", f->unread,
+                     f->property);
     if (!dry && stored > 0)
         pl_cmd_print("round %lld; `molsieve run` trains on them, `molsieve next` leaves these molecules out\n",
                      (long long)f->round);

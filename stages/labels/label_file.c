@@ -9,6 +9,7 @@
 #include "chem/records/relation.h"
 #include "pipeline/base/stop.h"
 #include "stages/database/measured.h"
+#include "stages/labels/stated.h"
 #include "stages/labels/whose.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/limits.h"
@@ -24,8 +25,10 @@ typedef struct reading {
     st_whose *whose;
     bool has_smiles, bounds; /* bounds: limits are labels, read: {censored: bound} */
     const char *names[NAMES_MAX];
-    int n_names;    /* columns */
-    ch_units units; /* of the values */
+    int n_names;              /* columns */
+    st_stated was;            /* of the values that are there */
+    const char *has, *has_by; /* the unit of the property, and " by lib.csv:2"; "": not known */
+    const char *want;         /* the unit of the values; "": any */
     st_placeholders numbers;
     sqlite3_stmt *get_measured, *get_label;
 } reading;
@@ -140,7 +143,7 @@ static pl_code property_read(reading *x, pl_error *err)
     sqlite3_stmt *st = NULL;
     pl_code code = pl_db_prepare(x->store->db, &st, "SELECT unit, task='classification' FROM property WHERE name=?", err);
 
-    x->out->unit = x->ask->unit != NULL ? x->ask->unit : "";
+    x->out->unit = x->out->stated = "";
     x->out->is_class = x->ask->is_class;
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->out->property, -1, SQLITE_STATIC);
@@ -152,21 +155,44 @@ static pl_code property_read(reading *x, pl_error *err)
     return x->out->unit == NULL ? pl_fail(err, PL_ENOMEM, "a unit") : code;
 }
 
+/* In which unit the property is: as the database says, else as the tables do that its values came from. */
+static pl_code stated_read(reading *x, pl_error *err)
+{
+    const char *stated;
+    pl_code code = x->out->is_class ? PL_OK : st_stated_read(&x->was, x->store, x->out->property, x->mem, err);
+
+    stated = pl_strdup(x->mem, x->was.units.unit.first);
+    if (stated == NULL)
+        return pl_fail(err, PL_ENOMEM, "a unit");
+    x->has = x->out->unit[0] == '\0' && !ch_is_logarithm(x->out->property) ? stated : x->out->unit;
+    x->want = x->has[0] != '\0' ? x->has : stated;
+    x->has_by = "";
+    if (x->was.unit_at != NULL && !ch_units_contradict(stated, x->want))
+        x->has_by = pl_sprintf(x->mem, " by %.200s", x->was.unit_at);
+    if (x->ask->unit != NULL)
+        x->want = x->ask->unit;
+    return x->has_by == NULL ? pl_fail(err, PL_ENOMEM, "a place") : code;
+}
+
 static pl_code unit_check(const reading *x, pl_error *err)
 {
-    const char *given = x->ask->unit, *has = x->out->unit, *name = x->out->property;
+    const char *given = x->ask->unit, *has = x->has, *name = x->out->property;
 
     if (x->out->is_class && (given != NULL || x->ask->factor != 0))
         return pl_fail(err, PL_ECONFIG, "%s is a class, which has no unit and no factor", name);
-    if (!x->out->exists || given == NULL || x->ask->factor != 0 || strcmp(given, has) == 0)
+    if (!x->out->exists && given != NULL && x->ask->factor != 0)
+        return pl_fail(err, PL_ECONFIG, "--factor: %s is new, so it is in the unit of its values, %s; leave --factor out", name,
+                       given);
+    if (!x->out->exists || given == NULL || x->ask->factor != 0 || strcmp(given, has) == 0 ||
+        (has[0] != '\0' && x->out->unit[0] == '\0' && !ch_units_contradict(given, has)))
         return PL_OK;
     if (has[0] == '\0')
         return pl_fail(
             err, PL_ECONFIG,
             "--unit %s: the database does not say in which unit %s is; if it is this one leave --unit out, else give --factor",
             given, name);
-    return pl_fail(err, PL_ECONFIG, "--unit %s: %s is in %s; give --factor X, by which a value becomes one in %s", given, name, has,
-                   has);
+    return pl_fail(err, PL_ECONFIG, "--unit %s: %s is in %s%s; give --factor X, by which a value becomes one in %s", given, name,
+                   has, x->has_by, has);
 }
 
 /* Tables of `next`, `top` and `export` have the prediction under the name of the property. */
@@ -198,6 +224,8 @@ static pl_code settle(reading *x, pl_error *err)
 
     if (code == PL_OK)
         code = property_read(x, err);
+    if (code == PL_OK)
+        code = stated_read(x, err);
     if (code == PL_OK)
         code = unit_check(x, err);
     return code == PL_OK ? column_find(x, err) : code;
@@ -258,19 +286,32 @@ static bool value_read(st_label_row *row, reading *x, const ch_field *f, int64_t
     return false;
 }
 
+/* text: the unit as the table has it. */
+static void unit_tell(reading *x, const char *text, const char *unit, int64_t line)
+{
+    const char *name = x->out->property;
+
+    if (x->ask->factor == 0)
+        problem(x, line, "the unit is '%.*s', and %s is in %s%s; convert it, or give --unit and --factor for a file of one unit",
+                SHOWN, text, name, x->want, x->has_by);
+    else if (x->ask->unit != NULL)
+        problem(x, line, "the unit is '%.*s', and %s is in %s by --unit", SHOWN, text, x->out->column, x->want);
+    else
+        problem(x, line, "the unit is '%.*s', and %s is in %s%s; if --factor converts it, say so with --unit %s", SHOWN, text, name,
+                x->want, x->has_by, unit);
+}
+
 /* Columns of units and of types beside the values. */
 static bool unit_is_right(reading *x, const ch_field *field, int n, int64_t line)
 {
     const ch_field *value = ch_field_find(field, n, x->out->column);
-    const char *want = x->ask->unit != NULL ? x->ask->unit : x->out->unit;
     char unit[CH_UNIT_BYTES], what[CH_RELATION_BYTES];
     const ch_field *f = ch_unit_of(unit, field, n, value);
-    const bool differs = !x->out->is_class && ch_units_add(&x->units, field, n, value, line);
+    const bool differs = !x->out->is_class && ch_units_add(&x->out->units, field, n, value, line);
 
-    if (!x->out->is_class && f != NULL && ch_unit_differs(unit, want, f->name, x->out->column))
-        problem(x, line, "the unit is '%.*s', and %s is in %s%s", SHOWN, f == value ? unit : f->text, x->out->property, want,
-                x->ask->factor != 0 ? " by --unit" : "; convert it, or give --unit and --factor for a file of one unit");
-    else if (differs && ch_units_say(what, &x->units, x->out->column, "") != NULL)
+    if (!x->out->is_class && f != NULL && ch_unit_differs(unit, x->want, f->name, x->out->column))
+        unit_tell(x, f == value ? unit : f->text, unit, line);
+    else if (differs && ch_units_say(what, &x->out->units, x->out->column, "") != NULL)
         problem(x, line, "%s", strchr(what, ' ') + 1);
     else
         return true;
@@ -330,6 +371,32 @@ static void look_for_placeholders(reading *x)
 
     if (!x->out->is_class && line > 0)
         problem(x, line, "%s", what);
+}
+
+/* The values that are there may be of another kind. A unit that only tables state is kept by st_stated_store, and the property has none, as
+ * if the library had stated it: else a model of no unit would score under a name of its own. */
+static void judge_units(reading *x)
+{
+    char what[CH_RELATION_BYTES];
+    st_label_file *out = x->out;
+    const bool none_known = x->has[0] == '\0' && x->ask->factor == 0;
+    const int64_t line = st_stated_type_say(what, &x->was, &out->units, out->property);
+
+    if (line > 0)
+        problem(x, line, "%s", what);
+    if (out->is_class)
+        return;
+    if (x->was.unread != NULL &&
+        ((out->units.unit.first[0] != '\0' && x->want[0] == '\0') || (out->units.type.first[0] != '\0' && x->was.type_at == NULL)))
+        out->unread = x->was.unread;
+    if (!out->exists && x->ask->unit != NULL)
+        out->unit = x->ask->unit;
+    else if (none_known && !ch_is_logarithm(out->property))
+        out->stated = out->units.unit.first;
+    else if (out->unit[0] == '\0')
+        out->stated = x->has;
+    if (x->ask->factor != 0) /* the table's unit is not that of the labels */
+        out->units.unit = (ch_said){ 0 };
 }
 
 /* Rows of one molecule: of equal values the first stays. */
@@ -504,6 +571,7 @@ pl_code st_label_file_read(st_label_file *out, const st_label_ask *ask, pl_store
     ch_reader_close(r);
     if (code == PL_OK) {
         look_for_placeholders(&x);
+        judge_units(&x);
         unite(&x);
         code = compare(&x, err);
     }
@@ -517,38 +585,4 @@ void st_label_file_free(st_label_file *f)
 {
     free(f->row);
     pl_text_free(&f->problems);
-}
-
-/* ---- storing ---- */
-
-static pl_code rows_store(const st_label_file *f, pl_store *s, pl_error *err)
-{
-    pl_code code = PL_OK;
-
-    for (int64_t i = 0; i < f->n && code == PL_OK; i++) {
-        const st_label_row *row = &f->row[i];
-        char source[300];
-        (void)snprintf(source, sizeof source, "%.250s:%lld", f->path, (long long)row->line);
-        if (!row->known)
-            code = st_measured_put(
-                s, &(st_measured){ row->property, f->unit, row->inchikey, source, row->value, f->is_class, f->round }, err);
-        if (code == PL_OK)
-            code = pl_db_execf(s->db, err, "UPDATE acquired SET outcome='measured' WHERE outcome IS NULL AND inchikey=%Q",
-                               row->inchikey);
-    }
-    return code;
-}
-
-pl_code st_label_file_store(const st_label_file *f, pl_store *s, pl_error *err)
-{
-    pl_code code = pl_db_begin(s->db, err);
-
-    if (code == PL_OK)
-        code = rows_store(f, s, err);
-    if (code == PL_OK)
-        code = st_measured_apply(s, err);
-    if (code == PL_OK)
-        code = pl_db_commit(s->db, err);
-    pl_db_rollback(s->db);
-    return code;
 }

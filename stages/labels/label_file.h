@@ -5,6 +5,7 @@
 #ifndef ST_LABEL_FILE_H
 #define ST_LABEL_FILE_H
 
+#include "chem/records/relation.h"
 #include "pipeline/base/text.h"
 #include "pipeline/store/store.h"
 
@@ -28,6 +29,9 @@ typedef struct st_label_row {
 
 typedef struct st_label_file {
     const char *path, *property, *unit, *column;
+    const char *stated;                   /* the unit as only tables state it; "": none          */
+    const char *unread;                   /* a file of the library that could not be compared with it; NULL: none */
+    ch_units units;                       /* that it states                                      */
     bool is_class, exists;                /* exists: the database has the property               */
     int64_t n_rows, n_empty, n_limits;    /* n_limits: that give no label                        */
     int64_t n_twice, n_known, n_replaced; /* twice: rows with a value that an earlier row has    */

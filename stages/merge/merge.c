@@ -422,7 +422,8 @@ static pl_code keep_later(st_merging *m, pl_error *err)
     if (code == PL_OK && has == 2)
         code = pl_db_exec(db,
                           "INSERT OR IGNORE INTO main.measured SELECT * FROM old.measured;"
-                          "INSERT OR IGNORE INTO main.acquired SELECT * FROM old.acquired",
+                          "INSERT OR IGNORE INTO main.acquired SELECT * FROM old.acquired;"
+                          "INSERT OR IGNORE INTO main.meta SELECT * FROM old.meta WHERE key LIKE 'stated %'", /* labels/stated.h */
                           err);
     (void)pl_db_exec(db, "DETACH old", NULL);
     return code;

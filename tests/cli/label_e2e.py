@@ -150,6 +150,9 @@ def every_problem_is_told_and_nothing_is_stored():
         for column, word in (("IC50 (uM)", 2), ("IC50_uM", 2), ("IC50 (nM)", 0)):
             said = p.run("label", "run", p.put("u.csv", table([(b, 0.5)], "id," + column)), "-p", "IC50", "-c", column, expect=word)[2]
             assert word == 0 or "the unit is 'uM', and IC50 is in nM; convert it, or give --unit and --factor" in said, said
+        p.put("u.csv", table([(a, 1)], "id,IC90"))
+        said = p.run("label", "run", "u.csv", "-p", "IC90", "--new", "--unit", "uM", "--factor", "1000", expect=2)[2]
+        assert "--factor: IC90 is new, so it is in the unit of its values, uM; leave --factor out" in said, said
         p.run("label", "nowhere", "x.csv", expect=6)
 
 
@@ -232,10 +235,101 @@ def limits_are_read_as_the_library_reads_them():
             [("logS at least", 2.0), ("logS at most", -3.0)]
 
 
+def tables_of_two_units_or_kinds_are_no_one_column():
+    with Project() as p:
+        mols = ("CO", "CCO", "CCCO", "CCCCO", "CCCCCO")
+
+        def screen(head, cells, workdir, column="IC50", last=""):
+            p.put("lib.csv", "smiles,id,%s\n" % head + "".join("%s,m%d,%s\n" % (s, k, cells if k < 2 else last) for k, s in enumerate(mols)))
+            p.workflow([p.path("lib.csv")], "  read: {}\n  prepare: {conformers: {source: none}, labels: ['%s']}\n" % column, name=workdir + ".yaml", workdir=workdir)
+            p.run("run", workdir + ".yaml", "-q")
+
+        def label(workdir, head, cells, *words, status=0, said=()):
+            before = digest(p, workdir)
+            p.put("new.csv", "id,%s\nm2,%s\n" % (head, cells))
+            done = p.run("label", workdir, "new.csv", *words, expect=status)
+            for word in [said] if isinstance(said, str) else said:
+                assert word in done[1] + done[2], (word, done)
+            assert status == 0 or digest(p, workdir) == before
+
+        unit = "new.csv:2: the unit is '%s', and IC50 is in nM by " + p.path("lib.csv:2") + "; convert it, or give --unit and --factor for a file of one unit"
+        kind = "new.csv:2: IC50 type is 'IC50', and 'Ki' in " + p.path("lib.csv:2") + ": two kinds of measurement are not one column of IC50; keep the rows of one"
+        screen("IC50,IC50 unit,IC50 type", "10,nM,Ki", "run", last=",,")
+        label("run", "IC50,IC50 unit,IC50 type", "1,uM,IC50", "-p", "IC50", status=2, said=(unit % "uM", kind))
+        label("run", "IC50,IC50 unit", "1,uM", "-p", "IC50", status=2, said=unit % "uM")
+        label("run", "IC50 (mM)", "1", "-p", "IC50", "-c", "IC50 (mM)", status=2, said=unit % "mM")
+        label("run", "IC50 (mM)", "1", "-p", "IC50", "-c", "IC50 (mM)", "--factor", "1000000", status=2,
+              said="new.csv:2: the unit is 'mM', and IC50 is in nM by %s; if --factor converts it, say so with --unit mM" % p.path("lib.csv:2"))
+        label("run", "IC50,IC50 type", "1,IC 50", "-p", "IC50", status=2, said=kind.replace("'IC50'", "'IC 50'"))
+        label("run", "IC50", "1", "-p", "IC50", "--unit", "uM", status=2, said="--unit uM: IC50 is in nM by %s; give --factor X" % p.path("lib.csv:2"))
+        label("run", "IC50 (mM),IC50 type", "1,ki", "-p", "IC50", "-c", "IC50 (mM)", "--unit", "mM", "--factor", "1000000", "-n", said="1 label ")
+        label("run", "IC50", "1", "-p", "IC50", "--unit", "nM", "-n", said="in nM")
+        label("run", "IC50", "1", "-p", "IC50", "-n", said="1 label ")  # that says none
+        label("run", "IC50,IC50 unit,IC50 type", "1,nM,KI", "-p", "IC50", said="in nM")
+        assert p.one("SELECT value FROM label JOIN record USING(mol_id) WHERE title='m2'") == 1
+        label("run", "IC50,IC50 unit", "1,uM", "-p", "IC50", status=2, said=unit % "uM")
+        # A library that moved away cannot say it, which is told.
+        screen("IC50,IC50 unit", "10,nM", "gone", last=",")
+        os.rename(p.path("lib.csv"), p.path("moved.csv"))
+        gone = "  %s was moved or changed since it was read: the unit and the kind of its IC50 were not compared\n" % p.path("lib.csv")
+        assert gone not in p.run("label", "gone", p.put("new.csv", "id,IC50\nm2,1\n"), "-p", "IC50", "-n")[1]
+        label("gone", "IC50,IC50 unit", "1,nM", "-p", "IC50", said=gone)
+        label("gone", "IC50,IC50 unit", "1,uM", "-p", "IC50", status=2, said="the unit is 'uM', and IC50 is in nM by new.csv:2")
+        # The name of the column; a logarithm is in no unit of a column beside it.
+        screen("IC50 (nM)", "10", "named", column="IC50 (nM)")
+        label("named", "IC50 (uM)", "1", "-p", "IC50 (nM)", "-c", "IC50 (uM)", status=2, said="the unit is 'uM', and IC50 (nM) is in nM by " + p.path("lib.csv:2"))
+        screen("pIC50,Units", "8,nM", "logs", column="pIC50", last=",")
+        label("logs", "pIC50,Units", "8,nM", "-p", "pIC50", said="1 label ")
+        assert p.one("SELECT unit FROM measured", workdir="logs") == ""
+        # A property that is new is in the unit of its first table.
+        for n, (head, cells, column, word) in enumerate((("act,act unit", "1,nM", "act", "in nM"), ("act (nM)", "1", "act (nM)", "in nM"), ("act", "1", "act", "1 label "))):
+            screen("x", "1", "new%d" % n, column="x")
+            label("new%d" % n, head, cells, "-p", "act", "-c", column, "--new", said=word)
+            shutil.move(p.path("new.csv"), p.path("first.csv"))
+            p.put("second.csv", "id,act,act unit\nm3,2,uM\n")
+            done = p.run("label", "new%d" % n, "second.csv", "-p", "act", expect=2 if n < 2 else 0)
+            assert n == 2 or "second.csv:2: the unit is 'uM', and act is in nM by new.csv:2" in done[2], done
+            p.put("third.csv", "id,act,act unit\nm4,2,nM\n")
+            done = p.run("label", "new%d" % n, "third.csv", "-p", "act", expect=0 if n < 2 else 2)
+            assert n < 2 or "third.csv:2: the unit is 'nM', and act is in uM by second.csv:2" in done[2], done
+        label("new0", "IC50,IC50 type", "1,Ki", "-p", "IC50", "--new")
+        p.put("kind.csv", "id,IC50,IC50 type\nm3,2,IC50\n")
+        assert "kind.csv:2: IC50 type is 'IC50', and 'Ki' in new.csv:2: two kinds" in p.run("label", "new0", "kind.csv", "-p", "IC50", expect=2)[2]
+        # The library may be the second.
+        p.put("more.csv", "smiles,id,act,act unit\nCCCCCCO,m6,3,uM\n")
+        said = p.run("check", "new0.yaml", "inputs=[{path: lib.csv}, {path: more.csv}]", "stages.prepare.labels=[x, act]", expect=None)
+        assert said[0] == 2 and "more.csv:2: act unit is 'uM', and act is said to be in nM" in said[2], said
+
+
+def added_values_are_not_compared_with_a_model_of_another_unit():
+    with Project() as p:
+        value = {k: (k - 12) ** 2 for k in range(1, 26)}
+        p.put("ans.csv", "smiles,id,act\n" + "".join("%sO,a%d,%d\n" % ("C" * k, k, v) for k, v in value.items()))
+        p.run("fit", "ans.csv", "--target", "act", "--unit", "uM", "--family", "gp", "-o", "m", "-q")
+        p.put("lib.smi", "".join("%sO a%d\n" % ("C" * k, k) for k in value))
+        p.workflow([p.path("lib.smi")], "  read: {}\n  prepare: {conformers: {source: none}}\n", name="p.yaml")
+        p.run("run", "p.yaml", "-q")
+        p.put("new.csv", "id,act,act unit\n" + "".join("a%d,%d,nM\n" % (k, 1000 * v) for k, v in value.items()))
+        p.run("label", "run", "new.csv", "-p", "act", "--new")
+        p.workflow([p.path("lib.smi")], "  read: {}\n  prepare: {conformers: {source: none}}\n  graph: {edges: topology}\n  evaluate: {}\n", name="e.yaml")
+        text = open(p.path("e.yaml")).read()
+        p.put("e.yaml", text.replace("stages:", "models: {m: {path: m.safetensors}}\nstages:"))
+        said = p.run("run", "e.yaml", "-q", expect=2)[2]
+        assert "evaluate: the label act is in nM (`molsieve label`), and the model predicts it in uM: say how to convert, targets: [{name: act, factor: ..}]" in said, said
+        p.run("run", "e.yaml", "-q", "stages.evaluate.targets=[{name: act, factor: 0.001}]")
+        # A training knows the unit, too, under any of its names, and a target of no unit keeps its own name.
+        train = "+stages.train={family: [gp], targets: [{name: act%s}]}"
+        for unit, status in ((", unit: uM", 2), (", unit: nmol/L", 0), ("", 0)):
+            said = p.run("check", "p.yaml", "+stages.graph.edges=topology", "+stages.split.method=random", train % unit, expect=status)[2]
+            assert status == 0 or "the label act is in nM (`molsieve label`), and the target act in uM: say how to convert" in said, said
+        assert p.rows("SELECT name, unit FROM property WHERE name='act'") == [("act", "")]
+
+
 def a_second_merge_keeps_what_was_added():
     with Project() as p:
         late = library(p)
-        p.run("label", "run", p.put("t.csv", table([(i, v) for i, _, v in late])))
+        p.run("label", "run", p.put("t.csv", table([(i, v) for i, _, v in late], "id,logS,logS type", "%s,%.17g,shaken")))
+        stated = "SELECT json_extract(value,'$.text') FROM meta WHERE key='stated type logS'"
         want = p.rows("SELECT inchikey, value FROM label JOIN molecule USING(mol_id) ORDER BY 1")
         shutil.rmtree(p.path("run"))
         for more in ([], ["stages.prepare.max_heavy_atoms=90"]):
@@ -244,7 +338,7 @@ def a_second_merge_keeps_what_was_added():
             p.run("merge", "w.yaml", *more)
             if not more:
                 p.run("label", "run", "t.csv")
-            assert p.rows("SELECT inchikey, value FROM label JOIN molecule USING(mol_id) ORDER BY 1") == want
+            assert p.rows("SELECT inchikey, value FROM label JOIN molecule USING(mol_id) ORDER BY 1") == want and p.one(stated) == "shaken"
 
 
 def a_run_in_progress_is_not_disturbed():
@@ -257,4 +351,5 @@ def a_run_in_progress_is_not_disturbed():
 
 
 sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, labels_of_molecules_that_are_gone_are_told, limits_are_read_as_the_library_reads_them,
+            tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
             a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])
