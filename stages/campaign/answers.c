@@ -13,6 +13,7 @@
 #include "pipeline/run/run.h"
 #include "stages/campaign/campaign.h"
 #include "stages/database/measured.h"
+#include "stages/labels/stated.h"
 #include "stages/labels/whose.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/placeholder.h"
@@ -170,6 +171,18 @@ static pl_code take(const table *t, st_outcome_row *o, const ch_field *f, int64_
     return row_check(o, err);
 }
 
+/* Values that are there may be in another unit, or of another kind. */
+static pl_code units_check(const table *t, pl_error *err)
+{
+    const st_stated *was = t->x->stated;
+    char what[CH_RELATION_BYTES];
+    int64_t line = was != NULL ? st_stated_unit_say(what, was, &t->units, t->x->label) : 0;
+
+    if (line == 0 && was != NULL)
+        line = st_stated_type_say(what, was, &t->units, t->x->label);
+    return line == 0 ? PL_OK : pl_fail(err, PL_EINPUT, "%s:%lld: %s", t->x->c->answers.table, (long long)line, what);
+}
+
 /* No relation beside the value may be meant for it, and its unit is that of the others and of the target. */
 static pl_code take_measured(table *t, st_outcome_row *o, const ch_field *field, int n, int64_t line, pl_error *err)
 {
@@ -183,6 +196,8 @@ static pl_code take_measured(table *t, st_outcome_row *o, const ch_field *field,
     }
     if (f != NULL && f->text[0] != '\0' && !t->x->is_class)
         (void)ch_units_add(&t->units, field, n, f, line);
+    if (units_check(t, err) != PL_OK)
+        return PL_EINPUT;
     if (ch_units_say(what, &t->units, t->column, t->x->unit) != NULL)
         return pl_fail(err, PL_EINPUT, "%s:%s", t->x->c->answers.table, what);
     return take(t, o, f, line, err);
@@ -290,7 +305,7 @@ static pl_code table_open(table *t, pl_store *s, int64_t n, pl_error *err)
 }
 
 /* The rows of the chosen molecules, and behind them those of the molecules whose values are stored. */
-static pl_code table_read(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
+static pl_code table_read(ch_units *said, const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
 {
     table t = { .x = x, .row = row, .column = x->c->answers.column != NULL ? x->c->answers.column : x->label };
     pl_code code = table_open(&t, s, n, err);
@@ -299,13 +314,14 @@ static pl_code table_read(const st_campaign *x, pl_store *s, st_outcome_row *row
         code = records_read(&t, err);
     if (code == PL_OK)
         code = look_at_whole(&t, err);
+    *said = t.units;
     ch_reader_close(t.reader);
     st_whose_close(t.whose);
     free(t.names.all);
     return code;
 }
 
-pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
+pl_code st_answers_of_table(ch_units *said, const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err)
 {
     st_outcome_row *before = NULL, *all = NULL;
     int64_t n_before = 0;
@@ -317,7 +333,7 @@ pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *r
         return code;
     for (int64_t i = 0; i < n + n_before; i++)
         all[i] = i < n ? row[i] : before[i - n];
-    code = table_read(x, s, all, n + n_before, err);
+    code = table_read(said, x, s, all, n + n_before, err);
     if (code == PL_OK)
         code = st_before_compare(x, all + n, n_before, err);
     for (int64_t i = 0; i < n && code == PL_OK; i++) {
@@ -458,6 +474,7 @@ pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outco
 typedef struct answering {
     int64_t round, n;
     const char *folder;
+    ch_units said; /* by the table of answers */
 } answering;
 
 static pl_code row_store(const st_campaign *x, pl_store *s, int64_t round, st_outcome_row *o, pl_error *err)
@@ -483,6 +500,8 @@ static pl_code rows_store(const st_campaign *x, pl_store *s, const answering *a,
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         code = row_store(x, s, a->round, &row[i], err);
     if (code == PL_OK)
+        code = st_stated_store(s, x->label, a->folder == NULL ? x->c->answers.table : "", &a->said, err);
+    if (code == PL_OK)
         code = st_measured_apply(s, err);
     if (code == PL_OK) /* until a training says so, too: the report names the best */
         code = pl_db_execf(s->db, err, "UPDATE property SET better=%Q WHERE name=%Q AND better='none'", x->low ? "low" : "high",
@@ -495,15 +514,37 @@ static pl_code rows_store(const st_campaign *x, pl_store *s, const answering *a,
     return code;
 }
 
-static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_error *err)
+/* The values that are there say the unit where neither the target nor `answers` does; otherwise they must not contradict it. */
+static pl_code stated_look(st_campaign *x, st_stated *was, pl_store *s, pl_error *err)
 {
-    const answering *a = ctx;
+    const char *unit = was->units.unit.first;
+    pl_code code = x->is_class ? PL_OK : st_stated_read(was, s, x->label, x->mem, err);
+
+    x->stated = was;
+    if (code == PL_OK && ch_unit_differs(unit, x->unit, was->units.unit.name, x->label))
+        code = pl_fail(err, PL_EINPUT,
+                       "%s is in %s by %s, and its answers are said to be in %s; set answers.unit, or the unit of the target",
+                       x->label, unit, was->unit_at, x->unit);
+    if (code == PL_OK && x->unit[0] == '\0' && !ch_is_logarithm(x->label))
+        x->unit = unit;
+    return code;
+}
+
+static pl_code answer_work(const st_campaign *given, pl_store *s, void *ctx, pl_error *err)
+{
+    st_campaign knowing = *given, *x = &knowing;
+    answering *a = ctx;
+    st_stated was = { 0 };
     st_outcome_row *row = NULL;
     int64_t n = 0, values = 0;
     pl_code code = st_campaign_chosen(&row, &n, s, a->round, a->n, x->mem, err);
 
     if (code == PL_OK)
-        code = a->folder != NULL ? st_answers_of_results(x, a->folder, row, n, err) : st_answers_of_table(x, s, row, n, err);
+        code = stated_look(x, &was, s, err);
+    if (code == PL_OK && a->folder != NULL)
+        code = st_answers_of_results(x, a->folder, row, n, err);
+    else if (code == PL_OK)
+        code = st_answers_of_table(&a->said, x, s, row, n, err);
     if (code != PL_OK)
         return code;
     for (int64_t i = 0; i < n; i++)
@@ -511,12 +552,12 @@ static pl_code answer_work(const st_campaign *x, pl_store *s, void *ctx, pl_erro
     if (values == 0)
         return pl_fail(err, PL_EINPUT, "round %lld: none of its %lld molecules has an answer; the first: %s", (long long)a->round,
                        (long long)n, n > 0 && row[0].why != NULL ? row[0].why : "nothing was chosen");
-    return rows_store(x, s, a, row, n, err);
+    return rows_store(given, s, a, row, n, err);
 }
 
 pl_code st_campaign_answer(const st_campaign *x, int64_t round, int64_t n, const char *folder, pl_error *err)
 {
-    answering a = { round, n, folder };
+    answering a = { .round = round, .n = n, .folder = folder };
 
     return st_campaign_locked(x, answer_work, &a, err);
 }

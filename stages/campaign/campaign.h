@@ -8,6 +8,7 @@
 #define ST_CAMPAIGN_H
 
 #include "pipeline/store/store.h"
+#include "stages/labels/stated.h"
 #include "stages/steps/acquire/acquire_conf.h"
 
 typedef struct st_campaign {
@@ -17,6 +18,7 @@ typedef struct st_campaign {
     const char *label, *unit; /* what is learned                */
     const char *better;       /* as its target says: "low", "high" or "none"; NULL: the same as "none" */
     bool low, is_class;       /* low: lower values are better   */
+    const st_stated *stated;  /* of the values that are there, while answers are taken; NULL: not looked at */
     pl_arena *mem;
 } st_campaign;
 
@@ -103,7 +105,8 @@ typedef struct st_outcome_row {
 /* The first n of the round that have no outcome yet, in their order. */
 pl_code st_campaign_chosen(st_outcome_row **out, int64_t *n, pl_store *s, int64_t round, int64_t most, pl_arena *mem,
                            pl_error *err);
-pl_code st_answers_of_table(const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err);
+/* *said: what the table states. */
+pl_code st_answers_of_table(ch_units *said, const st_campaign *x, pl_store *s, st_outcome_row *row, int64_t n, pl_error *err);
 pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outcome_row *row, int64_t n, pl_error *err);
 
 /* Values that are stored, of molecules that are not asked for now; from `source` (NULL: any). */

@@ -156,6 +156,54 @@ def a_table_that_contradicts_earlier_rounds_is_refused():
         assert all(asked for _, asked in rounds_of(p, workdir="kept")[2]) and before != digest(p, "kept")
 
 
+def answers_in_another_unit_than_the_library_are_refused():
+    """Of two that state it, each in a column of its own; a library that lies in no unit takes that of the first answers."""
+    with Project() as p:
+        alcohols(p, change=("labels: [none]", "labels: [act]"))
+
+        def files(library, answers):
+            head = "smiles,id,act,act unit,act type\n"
+            p.put("lib.csv", head + "".join("%sO,a%d,%s\n" % ("C" * k, k, "%d,%s" % ((k - 12) ** 2, library) if k % 2 else ",,") for k in range(1, 26)))
+            p.put("ans.csv", head + "".join("%sO,a%d,%d,%s\n" % ("C" * k, k, (k - 12) ** 2, answers) for k in range(1, 26)))
+
+        def asked(workdir, *words, status=0):
+            return p.run("campaign", "c.yaml", "-q", "inputs=[{path: lib.csv}]", "workdir=" + workdir, *["stages.acquire." + w for w in words], expect=status)[2]
+        lib, act = re.escape(p.path("lib.csv")), "are not one column of act"
+        files("nM,Ki", "uM,Ki")
+        said = asked("units", status=1)
+        assert re.search(r"ans\.csv:\d+: act unit is 'uM', and 'nM' in %s:2: numbers of two units %s" % (lib, act), said), said
+        files("nM,Ki", "nM,IC50")
+        said = asked("kinds", status=1)
+        assert re.search(r"ans\.csv:\d+: act type is 'IC50', and 'Ki' in %s:2: two kinds of measurement %s" % (lib, act), said), said
+        files("nM,Ki", ",")
+        said = asked("said", "answers.unit=uM", status=1)
+        assert "act is in nM by %s:2, and its answers are said to be in uM; set answers.unit" % p.path("lib.csv") in said, said
+        for workdir in ("units", "kinds", "said"):
+            assert p.one("SELECT count(*) FROM measured", workdir=workdir) == 0
+        p.put("oracle.yaml", ORACLE.replace("property: carbons", "property: carbons, unit: uM"))
+        p.put("count.py", COUNT)
+        text = open(p.path("c.yaml")).read()
+        p.put("c.yaml", text.replace("{table: ans.csv}", "{workflow: oracle.yaml}"))
+        said = asked("scored", status=2)
+        p.put("c.yaml", text)
+        assert "oracle.yaml scores carbons in uM, and act is learned in nM" in said, said
+        # Answers in the unit of the library are learned, and so are those that say none.
+        asked("said", "answers.unit=nM")
+        files("nM,Ki", "nM,ki")
+        asked("kinds", "campaign.rounds=1")
+        assert p.rows("SELECT name, unit FROM property", workdir="kinds") == [("act", "")]
+        # The first answers state the unit, and later ones have another.
+        files(",", "nM,Ki")
+        asked("first", "campaign.rounds=1")
+        first = p.one("SELECT json_extract(value,'$.place') FROM meta WHERE key='stated unit act'", workdir="first")
+        assert re.search(r"/ans\.csv:\d+$", first), first
+        files(",", "uM,Ki")
+        said = asked("first", status=1)
+        assert "act unit is 'uM', and 'nM' in %s: numbers of two units %s" % (first, act) in said, said
+        files(",", "nM,Ki")
+        asked("first")
+
+
 def a_workflow_of_answers_that_changed_is_refused():
     with Project() as p:
         alcohols(p, change=("{table: ans.csv}", "{workflow: oracle.yaml}"))
@@ -212,5 +260,6 @@ def several_drawings_of_a_molecule_are_asked_for_once():
 
 if __name__ == "__main__":
     sieve.main([labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings,
-                a_table_that_contradicts_earlier_rounds_is_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
+                a_table_that_contradicts_earlier_rounds_is_refused,
+                answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
                 several_drawings_of_a_molecule_are_asked_for_once])
