@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/records/relation.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -389,8 +390,8 @@ bool ch_type_differs(const char *a, const char *b)
 {
     char one[KEY], other[KEY];
 
-    key_of(one, a);
-    key_of(other, b);
+    (void)key_of(one, a, UP_TO_FIRST);
+    (void)key_of(other, b, UP_TO_FIRST);
     return one[0] != '\0' && other[0] != '\0' && strcmp(one, other) != 0;
 }
 

@@ -213,10 +213,11 @@ static void an_answer_without_memory_is_no_outcome(void **state)
             const st_campaign x = campaign(&both[k], "cm", mem);
             st_outcome_row row[ROWS];
             pl_error err = { 0 };
+            ch_units said;
             pl_code code;
             rows_make(row);
             pl_arena_refuse(++n_refused);
-            code = k == 0 ? st_answers_of_results(&x, dir, row, ROWS, &err) : st_answers_of_table(&x, s, row, ROWS, &err);
+            code = k == 0 ? st_answers_of_results(&x, dir, row, ROWS, &err) : st_answers_of_table(&said, &x, s, row, ROWS, &err);
             met = pl_arena_get(other, 1, 1) != NULL; /* else this one is refused */
             pl_arena_refuse(0);
             if (code != PL_OK)
@@ -273,7 +274,7 @@ static void a_stop_while_answers_are_read_is_no_outcome(void **state)
     rows_make(row);
     pl_stop_begin(&stop, 0, 0);
     n_records = 0;
-    assert_int_equal(st_answers_of_table(&x, s, row, ROWS, &err), PL_ESTOP);
+    assert_int_equal(st_answers_of_table(&said, &x, s, row, ROWS, &err), PL_ESTOP);
     assert_string_equal(err.text, "stopped by signal TERM");
     assert_int_equal(n_records, 2);
     for (int i = 0; i < ROWS; i++)
