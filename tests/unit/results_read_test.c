@@ -274,7 +274,7 @@ static void a_stop_while_answers_are_read_is_no_outcome(void **state)
     rows_make(row);
     pl_stop_begin(&stop, 0, 0);
     n_records = 0;
-    assert_int_equal(st_answers_of_table(&said, &x, s, row, ROWS, &err), PL_ESTOP);
+    assert_int_equal(st_answers_of_table(&(ch_units){ 0 }, &x, s, row, ROWS, &err), PL_ESTOP);
     assert_string_equal(err.text, "stopped by signal TERM");
     assert_int_equal(n_records, 2);
     for (int i = 0; i < ROWS; i++)
