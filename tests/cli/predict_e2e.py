@@ -243,6 +243,19 @@ def a_pipe_of_sdf_is_answered_record_by_record():
         assert pipe.child.wait(60) in (0, 3)
 
 
+def records_in_inchi_are_told_to_have_several_tautomers():
+    told = "InChI has one text for an amide and its imidic acid"
+    with Project() as p:
+        p.put("in.inchi", "InChI=1S/C3H7NO/c1-2-3(4)5/h2H2,1H3,(H2,4,5) amide\n")
+        p.put("in.smi", "CCC(N)=O amide\n")
+        _, out, err = p.run("predict", "esol", "in.inchi")
+        assert told in err and "CCC(=N)O" in out, (out, err)
+        assert told not in p.run("predict", "esol", "in.smi")[2]
+        for name in ("in.inchi", "in.smi"):
+            w = p.workflow([p.path(name)], "  read: {}\n  prepare: {conformers: {source: none}}\n", workdir=name[3:])
+            assert (told in p.run("run", w)[2]) == (name == "in.inchi"), name
+
+
 def a_stream_that_ends_within_a_line_is_told():
     pipe = Pipe("esol", "-")
     pipe.line()
@@ -343,5 +356,5 @@ def the_help_names_every_shipped_model():
 main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
       molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time,
-      a_pipe_of_sdf_is_answered_record_by_record, a_stream_that_ends_within_a_line_is_told,
+      a_pipe_of_sdf_is_answered_record_by_record, records_in_inchi_are_told_to_have_several_tautomers, a_stream_that_ends_within_a_line_is_told,
       a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])
