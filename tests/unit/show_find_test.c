@@ -110,7 +110,8 @@ static void a_word_means_a_title_then_a_number_a_key_or_a_smiles(void **state)
     (void)state;
     assert_int_equal(sqlite3_open(":memory:", &s.db), SQLITE_OK);
     assert_int_equal(pl_schema_create(s.db, &st_schema, &err), PL_OK);
-    assert_int_equal(pl_db_exec(s.db, "CREATE TABLE stage(name,state,params_json,extra_json)", &err), PL_OK); /* nothing is prepared */
+    assert_int_equal(pl_db_exec(s.db, "CREATE TABLE stage(name,state,params_json,extra_json)", &err),
+                     PL_OK); /* nothing is prepared */
     if (pl_db_exec(s.db, rows, &err) != PL_OK)
         fail_msg("%s", err.text);
     for (size_t k = 0; k < sizeof asked / sizeof *asked; k++) {

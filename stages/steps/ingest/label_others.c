@@ -5,19 +5,6 @@
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare_conf.h"
 
-/* A file that cannot be read is told by others. */
-static void others_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems)
-{
-    const bool some = need->compared->n + need->read->n > 0 || need->kept;
-    pl_arena *mem = some ? pl_arena_new(1 << 16) : NULL;
-    pl_text counts = { 0 };
-
-    if (some && (mem == NULL || st_label_scan(wf, need, problems, &counts, mem, NULL) == PL_ENOMEM))
-        pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
-    pl_text_free(&counts);
-    pl_arena_free(mem);
-}
-
 void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
 {
     const st_prepare_conf *c = pl_workflow_step(wf, "prepare")->conf;
@@ -34,7 +21,7 @@ void st_label_scan_others(const pl_workflow *wf, pl_problems *problems)
                        "models: at most %d labels are compared with them, whose names have at most %d bytes; compare the models in "
                        "several workflows",
                        PL_NAMES_MAX, PL_NAME_BYTES - 1);
-    others_scan(wf, &(st_label_need){ .compared = &compared, .read = &c->columns, .kept = kept }, problems);
+    st_label_scan_read(wf, &(st_label_need){ .compared = &compared, .read = &c->columns, .kept = kept }, problems);
 }
 
 static void unit_scan(const pl_workflow *wf, const char *name, const char *unit, bool is_label, pl_problems *problems)
@@ -42,7 +29,7 @@ static void unit_scan(const pl_workflow *wf, const char *name, const char *unit,
     pl_names none = { 0 }, read = { 0 };
 
     pl_names_add(&read, name);
-    others_scan(wf, &(st_label_need){ .compared = &none, .read = &read, .are_labels = is_label, .unit = unit }, problems);
+    st_label_scan_read(wf, &(st_label_need){ .compared = &none, .read = &read, .are_labels = is_label, .unit = unit }, problems);
 }
 
 void st_label_scan_column(const pl_workflow *wf, const char *column, const char *unit, pl_problems *problems)

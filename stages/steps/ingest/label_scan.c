@@ -556,3 +556,15 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
     st_remarks_say(&s->remarks, out);
     return PL_OK;
 }
+
+void st_label_scan_read(const pl_workflow *wf, const st_label_need *need, pl_problems *problems)
+{
+    const bool some = need->compared->n + need->read->n > 0 || need->kept;
+    pl_arena *mem = some ? pl_arena_new(1 << 16) : NULL;
+    pl_text counts = { 0 };
+
+    if (some && (mem == NULL || st_label_scan(wf, need, problems, &counts, mem, NULL) == PL_ENOMEM))
+        pl_problem_refused(problems, pl_workflow_step(wf, "prepare")->node, NULL);
+    pl_text_free(&counts);
+    pl_arena_free(mem);
+}

@@ -31,6 +31,9 @@ typedef struct st_label_need {
 pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_problems *problems, pl_text *out, pl_arena *mem,
                       pl_error *err);
 
+/* The same where nothing is learned, and without counts. A file that cannot be read is told by others. */
+void st_label_scan_read(const pl_workflow *wf, const st_label_need *need, pl_problems *problems);
+
 /* Numbers of several units, or that may be limits, where a run reads them without learning them: the labels that `prepare` names if there
  * is no training, columns that models read, and labels that models are compared with. Adds problems. */
 void st_label_scan_others(const pl_workflow *wf, pl_problems *problems);
