@@ -147,8 +147,11 @@ pl_code st_measured_unit(char unit[ST_UNIT_MAX], bool *by_table, const pl_workfl
 
     unit[0] = '\0';
     *by_table = false;
-    if (access(wf->storage.results, F_OK) != 0 || pl_store_open_read(&s, wf->storage.results, &st_schema, NULL) != PL_OK)
+    if (access(wf->storage.results, F_OK) != 0)
         return PL_OK;
+    code = pl_store_open_read(&s, wf->storage.results, &st_schema, err);
+    if (code != PL_OK) /* what is no results.db, or one of another version, is told by others */
+        return code == PL_EIO || code == PL_ENOMEM ? code : PL_OK;
     code = pl_db_text(s->db, unit, ST_UNIT_MAX, err, "SELECT unit FROM measured WHERE property=%Q AND unit<>'' LIMIT 1", property);
     *by_table = unit[0] == '\0';
     if (code == PL_OK && *by_table)

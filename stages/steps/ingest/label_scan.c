@@ -159,21 +159,25 @@ static void add_others(scan *s)
 }
 
 /* Where the workflow does not say the unit, that of values which `molsieve label` added, or a campaign. */
-static pl_code add_units(scan *s, pl_error *err)
+static pl_code add_units(scan *s, const pl_node *at, pl_problems *problems, pl_error *err)
 {
-    pl_code code = PL_OK;
+    pl_error why = { 0 };
 
-    for (int i = 0; i < s->n && code == PL_OK; i++) {
+    for (int i = 0; i < s->n; i++) {
         char unit[ST_UNIT_MAX];
         bool by_table;
         label *l = &s->label[i];
         if (l->unit[0] != '\0' || l->own_unit || l->is_class)
             continue;
-        code = st_measured_unit(unit, &by_table, s->wf, l->name, err);
-        if (code == PL_OK && (l->unit = pl_strdup(s->mem, unit)) == NULL)
-            code = pl_fail(err, PL_ENOMEM, "a unit");
+        if (st_measured_unit(unit, &by_table, s->wf, l->name, &why) != PL_OK) {
+            pl_problem_add(problems, at, "%s", why.text);
+            return PL_OK;
+        }
+        l->unit = pl_strdup(s->mem, unit);
+        if (l->unit == NULL)
+            return pl_fail(err, PL_ENOMEM, "a unit");
     }
-    return code;
+    return PL_OK;
 }
 
 /* ---- the records ---- */
@@ -538,7 +542,7 @@ pl_code st_label_scan(const pl_workflow *wf, const st_label_need *need, pl_probl
         add_others(s);
     else
         add_labels(s);
-    code = add_units(s, err);
+    code = add_units(s, prepare->node, problems, err);
     for (int32_t i = 0; i < wf->inputs.n && s->n > 0 && code == PL_OK; i++)
         code = read_input(s, st_input_at(wf, i), err);
     at = pl_node_get(prepare->node, "labels") != NULL ? pl_node_get(prepare->node, "labels") : prepare->node;
