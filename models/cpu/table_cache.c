@@ -4,6 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void lists_free(nn_cpu_table_cache *k)
+{
+    free(k->scalar);
+    free(k->table);
+    free(k->filled);
+    k->scalar = NULL;
+    k->table = NULL;
+    k->filled = NULL;
+}
+
+/* All of them or none: the next search tries again. */
 static bool lists_make(nn_cpu_table_cache *k)
 {
     size_t max = NN_KEEP_BYTES / (k->size * sizeof(float) + 1);
@@ -12,8 +23,10 @@ static bool lists_make(nn_cpu_table_cache *k)
     k->scalar = calloc(max + 1, (size_t)k->n_scalars * sizeof *k->scalar);
     k->table = calloc(max + 1, sizeof *k->table);
     k->filled = calloc(max + 1, (size_t)k->n_convs);
-    if (k->scalar == NULL || k->table == NULL || k->filled == NULL)
+    if (k->scalar == NULL || k->table == NULL || k->filled == NULL) {
+        lists_free(k);
         return false;
+    }
     k->max = (int32_t)max;
     return true;
 }
@@ -42,9 +55,7 @@ void nn_cpu_table_cache_free(nn_cpu_table_cache *k)
 {
     for (int32_t i = 0; i < k->max; i++)
         free(k->table[i]);
-    free(k->scalar);
-    free(k->table);
-    free(k->filled);
+    lists_free(k);
     *k = (nn_cpu_table_cache){ 0 };
 }
 
