@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -161,17 +160,14 @@ struct Marks {
 Marks marks_of(OpenBabel::OBMol &mol);
 void marks_put(OpenBabel::OBMol &mol, const Marks &m); // defines them, whatever was defined before
 
-// The marks of a molecule before a change, those of them that the library finds itself, and how many hydrogens that are no atoms each atom had.
-struct Before {
-    bool perceived = false; // false: the rest is empty
-    Marks marks, found;
-    std::map<unsigned long, unsigned> hydrogens;
-};
-
 void find_stereo(OpenBabel::OBMol &mol); // anew, from the graph; what is defined and what the library knows stays
-Before marks_before(OpenBabel::OBMol &mol);
-Marks marks_left(OpenBabel::OBMol &mol,
-                 const Before &b); // those whose atoms have the same neighbours and hydrogens, and are stereo still
+bool is_known(const Marks &m, const OpenBabel::OBTetrahedralStereo::Config &c); // whether m has this centre
+bool is_known(const Marks &m, const OpenBabel::OBCisTransStereo::Config &c);    // whether m has this bond
+
+// ---- worker_kept.cpp
+
+// Finds stereo anew after protons were added or removed, or bonds moved. `was`: the molecule before.
+void perceive_again(OpenBabel::OBMol &mol, OpenBabel::OBMol &was);
 
 // ---- worker_axes.cpp: allenes and atropisomers
 
@@ -390,7 +386,6 @@ void take_proton(OpenBabel::OBMol &mol, OpenBabel::OBAtom &a);
 
 int usual_valence(unsigned z); // number of bonds of the neutral atom; 0: the element is not part of acids and bases
 int sum_of_charges(OpenBabel::OBMol &mol);
-void perceive_again(OpenBabel::OBMol &mol, const Before &b); // call it after protons were added or removed, or bonds moved
 
 // ---- worker_protonate.cpp
 

@@ -454,7 +454,7 @@ bool is_drawn_uncharged(OBAtom *nitrogen)
 
 void mol_one_drawing(OBMol &mol)
 {
-    const Before before = marks_before(mol);
+    OBMol was = mol;
     Order order(mol);
     int changed = for_all(mol, [&order](OBAtom *a) { return separate(a, order); });
     changed += for_all(mol, separate_isonitrile);
@@ -463,7 +463,7 @@ void mol_one_drawing(OBMol &mol)
     changed += recombine(mol, order);
     if (changed > 0) {
         mol.SetHybridizationPerceived(false);
-        perceive_again(mol, before);
+        perceive_again(mol, was);
     }
 }
 

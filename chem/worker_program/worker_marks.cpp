@@ -75,13 +75,13 @@ void marks_put(OBMol &mol, const Marks &m)
         put_bond(mol, c);
 }
 
-static bool is_known(const Marks &m, const OBTetrahedralStereo::Config &c)
+bool is_known(const Marks &m, const OBTetrahedralStereo::Config &c)
 {
     return std::any_of(m.centres.begin(), m.centres.end(),
                        [&](const OBTetrahedralStereo::Config &k) { return k.center == c.center; });
 }
 
-static bool is_known(const Marks &m, const OBCisTransStereo::Config &c)
+bool is_known(const Marks &m, const OBCisTransStereo::Config &c)
 {
     return std::any_of(m.bonds.begin(), m.bonds.end(), [&](const OBCisTransStereo::Config &k) {
         return std::min(k.begin, k.end) == std::min(c.begin, c.end) && std::max(k.begin, k.end) == std::max(c.begin, c.end);
@@ -92,76 +92,6 @@ void find_stereo(OBMol &mol)
 {
     mol.SetChiralityPerceived(false);
     StereoFrom0D(&mol);
-}
-
-Before marks_before(OBMol &mol)
-{
-    Before b;
-    b.perceived = mol.HasChiralityPerceived();
-    if (!b.perceived)
-        return b;
-    b.marks = marks_of(mol);
-    FOR_ATOMS_OF_MOL(a, mol)
-        b.hydrogens[a->GetId()] = a->GetImplicitHCount();
-    if (!b.marks.centres.empty()) {
-        OBMol copy = mol;
-        find_stereo(copy);
-        b.found = marks_of(copy);
-    }
-    return b;
-}
-
-// Whether all of these are still neighbours, and as many hydrogens that are no atoms.
-static bool is_as_before(OBMol &mol, const Before &b, unsigned long of, const OBStereo::Refs &refs)
-{
-    OBAtom *a = mol.GetAtomById(of);
-    return a != nullptr && a->GetImplicitHCount() == b.hydrogens.at(of) &&
-           std::all_of(refs.begin(), refs.end(), [&](unsigned long id) {
-               OBAtom *other = id == OBStereo::ImplicitRef ? nullptr : mol.GetAtomById(id);
-               return id == OBStereo::ImplicitRef || (other != nullptr && mol.GetBond(a, other) != nullptr);
-           });
-}
-
-static unsigned hydrogens_of(OBAtom *a)
-{
-    unsigned n = a->GetImplicitHCount();
-    FOR_NBORS_OF_ATOM(b, a)
-        n += b->GetAtomicNum() == 1 && b->GetIsotope() == 0;
-    return n;
-}
-
-// Whether what is on this side of a double bond differs.
-static bool is_uneven(OBMol &mol, const std::vector<unsigned> &classes, unsigned long end, unsigned long x, unsigned long y)
-{
-    if (x == OBStereo::ImplicitRef || y == OBStereo::ImplicitRef)
-        return hydrogens_of(mol.GetAtomById(end)) < 2;
-    return classes[mol.GetAtomById(x)->GetIndex()] != classes[mol.GetAtomById(y)->GetIndex()];
-}
-
-// Of a double bond that the library does not find.
-static bool is_stereo(OBMol &mol, const OBCisTransStereo::Config &c)
-{
-    const OBBond *bond = mol.GetBond(mol.GetAtomById(c.begin), mol.GetAtomById(c.end));
-    std::vector<unsigned> classes;
-    if (bond->GetBondOrder() != 2)
-        return false;
-    OBGraphSym(&mol).GetSymmetry(classes);
-    return is_uneven(mol, classes, c.begin, c.refs[0], c.refs[1]) && is_uneven(mol, classes, c.end, c.refs[2], c.refs[3]);
-}
-
-Marks marks_left(OBMol &mol, const Before &b)
-{
-    Marks left;
-    const Marks now = marks_of(mol);
-    for (const auto &c : b.marks.centres)
-        if (is_as_before(mol, b, c.center, c.refs) && is_as_before(mol, b, c.center, { c.from }) &&
-            (is_known(now, c) || !is_known(b.found, c)))
-            left.centres.push_back(c);
-    for (const auto &c : b.marks.bonds)
-        if (is_as_before(mol, b, c.begin, { c.refs[0], c.refs[1], c.end }) &&
-            is_as_before(mol, b, c.end, { c.refs[2], c.refs[3] }) && (is_known(now, c) || is_stereo(mol, c)))
-            left.bonds.push_back(c);
-    return left;
 }
 
 // ---- from the record to its SMILES ------------------------------------------

@@ -134,18 +134,6 @@ int sum_of_charges(OBMol &mol)
     return sum;
 }
 
-// Removes stereo that only the cation had: an amine inverts, and a neutral amidine with two equal sides is not stereogenic. What has not
-// changed is put back: the library knows no stereo of C=N-H and P-H, and takes a double bond in a ring of eight for cis.
-void perceive_again(OBMol &mol, const Before &b)
-{
-    mol.SetTotalCharge(sum_of_charges(mol));
-    mol.SetAromaticPerceived(false);
-    if (b.perceived) {
-        find_stereo(mol);
-        marks_put(mol, marks_left(mol, b));
-    }
-}
-
 int mol_neutralise(OBMol &mol, bool balanced)
 {
     std::vector<Site> acids, bases;
@@ -165,14 +153,14 @@ int mol_neutralise(OBMol &mol, bool balanced)
     if (changed == 0)
         return 0;
     const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // then it must have all of them afterwards, too
-    const Before before = marks_before(mol);
+    OBMol was = mol;
     sort_sites(mol, acids, keep_acids);
     sort_sites(mol, bases, keep_bases);
     for (size_t i = keep_acids; i < acids.size(); i++)
         add_proton(*acids[i].atom);
     for (size_t i = keep_bases; i < bases.size(); i++)
         take_proton(mol, *bases[i].atom);
-    perceive_again(mol, before);
+    perceive_again(mol, was);
     if (whole)
         add_hydrogens(mol);
     return static_cast<int>(changed);

@@ -213,12 +213,11 @@ static int n_changed(OBMol &before, OBMol &after)
 int mol_protonate(OBMol &mol, double ph)
 {
     const bool whole = mol.GetDimension() == 3 && all_hydrogens_there(mol); // if nothing changes, no atom moves
-    const Before as_given = marks_before(mol);
     OBMol charged = mol;
     (void)mol_neutralise(charged, false);
     if (!titrate(charged, bases(), ph) || !titrate(charged, acids(), ph))
         return 0;
-    perceive_again(charged, as_given);
+    perceive_again(charged, mol);
     if (whole)
         add_hydrogens(charged);
     const int n = n_changed(mol, charged);

@@ -43,7 +43,8 @@ static void say(const labelling *l)
     const st_label_file *f = &l->file;
     const bool dry = pl_arg(l->args, "--dry-run") != NULL;
     const int64_t fresh = f->n - f->n_known - f->n_replaced, stored = fresh + f->n_replaced;
-    const char *unit = f->unit[0] != '\0' ? f->unit : f->stated, *in = unit[0] != '\0' ? ", in " : "";
+    const char *unit = f->unit[0] != '\0' ? f->unit : f->stated;
+    const char *in = unit[0] != '\0' ? ", in " : "";
     const char *comma = stored > 0 ? "," : "";
 
     pl_cmd_print("%s: %lld %s of %s%s%s%s from %lld %s of %s%s\n", f->property, (long long)stored,

@@ -364,15 +364,13 @@ static pl_code find_others(search *s, pl_error *err)
 /* A question gets the charges that the molecules of the library got. */
 static pl_code read_similar(search *s, pl_store *store, pl_error *err)
 {
-    ch_prepare_opts opts = as_written();
     st_prepared_as as;
     ch_mol mol;
     pl_code code = st_prepared_as_read(&as, store, err);
+    ch_prepare_opts opts = st_prepare_opts(&as.conf, 0);
 
-    opts.largest_fragment = as.conf.fragment == 0;
-    opts.one_drawing = as.conf.drawing == ST_DRAWING_STANDARD;
-    opts.neutralise = as.conf.neutralise;
-    opts.ph = as.conf.ph;
+    opts.max_heavy_atoms = ch_prepare_defaults().max_heavy_atoms; /* a question may be larger than the library's molecules */
+    opts.max_atoms = ch_prepare_defaults().max_atoms;
     if (code == PL_OK)
         code = read_smiles(s->chem, s->q->similar, &opts, &mol, s->mem, err);
     if (code == PL_OK)

@@ -27,7 +27,7 @@ static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_error *err)
     pl_code code = st_prepared_as_read(&as, s, err);
 
     *c = as.conf;
-    if (code == PL_OK && !as.known)
+    if (code == PL_OK && !as.is_done)
         return pl_fail(err, PL_ECONFIG, "%s: its library is not prepared yet; run the workflow first", s->results_path);
     if (code == PL_OK && as.has_columns)
         return pl_fail(err, PL_ECONFIG,

@@ -23,8 +23,8 @@ pl_code st_prepared_as_read(st_prepared_as *out, pl_store *s, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
     pl_code code = pl_db_prepare(s->db, &st,
-                                 "SELECT params_json, extra_json LIKE '%\"columns\"%' FROM stage WHERE name='prepare' "
-                                 "AND state='done'",
+                                 "SELECT params_json, extra_json LIKE '%\"columns\"%', state='done' FROM stage WHERE "
+                                 "name='prepare' ORDER BY state='done' DESC LIMIT 1",
                                  err);
 
     *out = (st_prepared_as){ 0 };
@@ -33,7 +33,7 @@ pl_code st_prepared_as_read(st_prepared_as *out, pl_store *s, pl_error *err)
         json_t *params = json_loads((const char *)sqlite3_column_text(st, 0), 0, NULL);
         for (int k = 0; st_prepare_fields[k].type != PL_END; k++)
             setting_read(&st_prepare_fields[k], &out->conf, json_object_get(params, st_prepare_fields[k].key));
-        out->known = true;
+        out->is_done = sqlite3_column_int(st, 2) != 0;
         out->has_columns = sqlite3_column_int(st, 1) != 0;
         json_decref(params);
     }

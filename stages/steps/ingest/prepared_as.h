@@ -8,9 +8,9 @@
 #include "stages/steps/ingest/prepare_conf.h"
 
 typedef struct st_prepared_as {
-    st_prepare_conf conf; /* the defaults where nothing is prepared; no structures are built */
-    bool known;           /* the stage is done                                                */
-    bool has_columns;     /* its molecules are observations with columns of the table         */
+    st_prepare_conf conf; /* also while the stage runs; the defaults before it began; no structures are built */
+    bool is_done;
+    bool has_columns; /* its molecules are observations with columns of the table */
 } st_prepared_as;
 
 pl_code st_prepared_as_read(st_prepared_as *out, pl_store *s, pl_error *err);
