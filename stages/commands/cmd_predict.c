@@ -331,6 +331,14 @@ static pl_code head_write(predict *c, pl_error *err)
     return code;
 }
 
+/* A table was asked for its column when it was opened. */
+static pl_code titles_check(const predict *c, pl_error *err)
+{
+    if (c->reading.title_from == NULL || c->has_titles)
+        return PL_OK;
+    return pl_fail(err, PL_ECONFIG, "--id-column %s: no record of %s has a value for it", c->reading.title_from, input_name(c));
+}
+
 static pl_code predict_run(predict *c, pl_error *err)
 {
     const bool checked = strcmp(c->file, "/dev/stdin") != 0;
@@ -361,9 +369,11 @@ static pl_code predict_run(predict *c, pl_error *err)
     if (code == PL_OK)
         code = records_run(c, err);
     if (code == PL_OK && c->n_records == 0)
-        return pl_fail(err, PL_ECONFIG, "%s: there are no records", checked ? c->file : "standard input");
+        return pl_fail(err, PL_ECONFIG, "%s: there are no records", input_name(c));
     if (code == PL_OK)
-        code = st_answers_check_seen(&c->answers, checked ? c->file : "standard input", err);
+        code = st_answers_check_seen(&c->answers, input_name(c), err);
+    if (code == PL_OK)
+        code = titles_check(c, err);
     return code == PL_OK && c->output != NULL ? st_out_keep(&c->out, err) : code;
 }
 

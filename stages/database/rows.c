@@ -46,6 +46,8 @@ void st_csv_add(pl_text *out, const char *s)
     pl_text_add(out, "\"");
 }
 
+void st_csv_end(pl_text *out, size_t start) { pl_text_add(out, out->len == start ? "\"\"\n" : "\n"); }
+
 /* ---- one cell ---- */
 
 static void add_hex(pl_text *out, sqlite3_stmt *st, int i)
@@ -147,6 +149,7 @@ static char *table_cell(sqlite3_stmt *st, int i, int max_cell, int digits)
 
 static void add_row(pl_text *out, sqlite3_stmt *st, st_format format, bool first)
 {
+    const size_t start = out->len;
     int n = sqlite3_column_count(st);
 
     if (format == ST_JSON)
@@ -163,8 +166,10 @@ static void add_row(pl_text *out, sqlite3_stmt *st, st_format format, bool first
         pl_text_add(out, ": ");
         add_json_cell(out, st, i);
     }
-    pl_text_add(out, format == ST_CSV ? "" : "}");
-    pl_text_add(out, format == ST_JSON ? "" : "\n");
+    if (format == ST_CSV)
+        st_csv_end(out, start);
+    else
+        pl_text_add(out, format == ST_JSON ? "}" : "}\n");
 }
 
 static void add_head(pl_text *out, sqlite3_stmt *st, st_format format)

@@ -37,5 +37,7 @@ const char *st_cell_str(sqlite3_stmt *st, int column, pl_arena *mem);
 
 /* A cell for CSV, quoted only where it must be. */
 void st_csv_add(pl_text *out, const char *s);
+/* Ends the row that began at byte `start` of out. A single empty cell becomes "", because readers skip blank lines. */
+void st_csv_end(pl_text *out, size_t start);
 
 #endif

@@ -377,6 +377,7 @@ static const char *cell_text(const cell *c, char buf[32])
 
 static void csv_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, pl_text *scratch)
 {
+    const size_t start = out->len;
     char buf[32];
 
     for (int k = 0; k < a->n; k++) {
@@ -385,7 +386,7 @@ static void csv_add(const st_answers *a, pl_text *out, const st_asked *asked, co
         pl_text_add(out, k > 0 ? "," : "");
         st_csv_add(out, text != NULL ? text : "");
     }
-    pl_text_add(out, "\n");
+    st_csv_end(out, start);
 }
 
 static void json_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, pl_text *scratch)

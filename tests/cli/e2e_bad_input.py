@@ -138,6 +138,17 @@ def an_empty_file_warns_and_no_record_is_an_error():
         assert "no records" in err and "empty.smi" in err and "inputs" in err, err
 
 
+def records_without_the_field_of_their_title_are_told():
+    with Project() as p:
+        p.put("two.sdf", METHANE.replace("$$$$", "> <key>\nK1\n\n$$$$") + METHANE)
+        for field, titles, words in (("key", ["K1", ""], "1 of 2"), ("Key", ["", ""], "2 of 2"), (None, ["methane"] * 2, "")):
+            item = "{path: two.sdf, title_from: %s}" % field if field else "{path: two.sdf}"
+            _, _, err = p.run("run", p.workflow([item], KEEP, workdir="by %s" % field))
+            assert [t or "" for t, in p.rows("SELECT title FROM record ORDER BY ordinal", workdir="by %s" % field)] == titles
+            said = "two.sdf: %s records have no title: `title_from` takes it from a data field <%s>" % (words, field)
+            assert said in err if words else "no title" not in err, err
+
+
 def a_table_without_column_names_is_refused():
     """Its first molecule would be lost. Where the first name is no molecule, the column may be one of SMILES all the same."""
     with Project() as p:
@@ -423,7 +434,8 @@ def parents(path):
         path = os.path.dirname(path)
 
 
-main([an_unreadable_folder_is_an_error_and_not_empty, a_decimal_comma_is_reported_once, an_unusual_charge_in_an_xyz_comment_is_refused, one_bad_molecule_fails_alone, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_reported_with_its_place,
+main([an_unreadable_folder_is_an_error_and_not_empty, a_decimal_comma_is_reported_once,
+      records_without_the_field_of_their_title_are_told, an_unusual_charge_in_an_xyz_comment_is_refused, one_bad_molecule_fails_alone, a_v3000_molfile_is_read_whole_or_refused, a_missing_file_is_reported_with_its_place,
       an_empty_file_warns_and_no_record_is_an_error, a_table_without_column_names_is_refused, a_record_without_a_smiles_fails_before_its_worker, a_wrong_format_fails_records_and_is_reported,
       the_unread_rest_of_a_file_is_one_failed_record,
       binary_junk_of_every_name_is_refused_record_by_record, a_line_of_100_megabytes_is_one_record_and_little_memory,

@@ -198,6 +198,21 @@ def labels_of_molecules_that_are_gone_are_told():
         assert p.one("SELECT count(*) FROM label") == 3
 
 
+def a_value_that_the_library_got_later_is_told():
+    """The added one stays, as `label` said, but nobody was asked whether it or the file is right."""
+    with Project() as p:
+        p.put("a.csv", "smiles,id,act\nCCO,a,\nCCN,b,\nCCC,c,3\n")
+        p.workflow([p.path("a.csv")], "  read: {}\n  prepare: {conformers: {source: none}, labels: [act]}\n")
+        p.run("run", "w.yaml", "-q")
+        p.run("label", "run", p.put("t.csv", "id,act\na,1\nb,2\n"), "-p", "act")
+        for b, said in (("2", ""), ("2.5", "labels: 1 that were added (`molsieve label`, or a campaign) replace another value of the library's "
+                                           "files; the first: act, 2.5 in the files and 2.0 in " + p.path("t.csv:3"))):
+            p.put("a.csv", "smiles,id,act\nCCO,a,\nCCN,b,%s\nCCC,c,3\n" % b)
+            err = " ".join(p.run("run", "w.yaml")[2].split())
+            assert said in err if said else "replace another value" not in err, err
+            assert [v for v, in p.rows("SELECT value FROM label ORDER BY mol_id")] == [1, 2, 3]
+
+
 def limits_are_read_as_the_library_reads_them():
     with Project() as p:
         late = library(p)
@@ -350,6 +365,6 @@ def a_run_in_progress_is_not_disturbed():
             assert "in use" in p.run("label", "run", "t.csv", expect=4)[2]
 
 
-sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, labels_of_molecules_that_are_gone_are_told, limits_are_read_as_the_library_reads_them,
-            tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
+sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, labels_of_molecules_that_are_gone_are_told,
+            a_value_that_the_library_got_later_is_told, limits_are_read_as_the_library_reads_them, tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
             a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])

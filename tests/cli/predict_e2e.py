@@ -342,8 +342,12 @@ def options_without_effect_are_refused_before_any_work():
         p.run("predict", flat, "in.smi", "-o", "x.tsv", "--format", "csv")
         p.run("predict", flat, "in.smi", "-o", "answers.2026")
         assert open(p.path("x.tsv")).read() == open(p.path("answers.2026")).read() == p.run("predict", flat, "in.smi")[1]
-        got = p.run("predict", flat, "x.sdf", "--id-column", "none", "-c", "title", "-q")[1]
-        assert len(got.splitlines()) == 3
+        # A data field for the titles: one record has it, or none.
+        p.put("some.sdf", open(p.path("x.sdf")).read().replace("M  END\n", "M  END\n> <key>\nK1\n\n", 1))
+        got = p.run("predict", flat, "some.sdf", "--id-column", "key", "-c", "title", "-q")[1].splitlines()
+        assert got == ["title", "K1", '""'], got
+        err = p.run("predict", flat, "some.sdf", "--id-column", "Key", "-o", "none.csv", expect=2)[2]
+        assert "--id-column Key: no record of some.sdf has a value for it" in err and not os.path.exists(p.path("none.csv")), err
 
 
 def the_help_names_every_shipped_model():

@@ -40,6 +40,9 @@ def results_can_be_asked_and_exported():
         assert as_lines == as_json
         as_csv = list(csv.reader(io.StringIO(p.run("query", "--csv", sql, "runs/small")[1])))
         assert [float(r[2]) for r in as_csv[1:]] == [r[2] for r in rows] and as_csv[0] == list(as_json[0])
+        # a row of one empty cell is no blank line, which readers skip
+        some = p.run("query", "--csv", "SELECT value AS v FROM json_each('[null,\"\",\"a\"]')")[1]
+        assert some == 'v\n""\n""\na\n', some
         assert len(p.run("query", sql)[1].splitlines()) == len(rows) + 2
         assert "v_funnel" in p.run("query")[1]
         assert json.loads(p.run("query", "--json", "v_funnel")[1])[0]["records"] == 12

@@ -109,6 +109,30 @@ static pl_code warn_measured(pl_env *env, pl_error *err)
     return code;
 }
 
+/* Before the added labels take the place of those that the library's files give: `label` asked, but the files may have changed since. */
+static pl_code warn_replaced(pl_env *env, pl_error *err)
+{
+    static const char both[] = "FROM label l JOIN property p USING(property_id) JOIN molecule m USING(mol_id) JOIN measured x ON "
+                               "x.property=p.name AND x.inchikey=coalesce(nullif(m.inchikey,''),m.smiles) WHERE l.value<>x.value";
+    int64_t n = 0;
+    char first[256];
+    pl_code code = pl_db_int(env->store->db, &n, err, "SELECT count(*) %s", both);
+
+    if (code != PL_OK || n == 0)
+        return code;
+    code = pl_db_text(env->store->db, first, sizeof first, err,
+                      "SELECT substr(p.name,1,60)||', '||l.value||' in the files and '||x.value||' in '||substr(x.source,1,100) "
+                      "%s ORDER BY p.name, m.inchikey, m.smiles LIMIT 1",
+                      both);
+    if (code == PL_OK)
+        pl_event_add(
+            env, PL_WARN,
+            "labels: %lld that were added (`molsieve label`, or a campaign) replace another value of the library's files; the "
+            "first: %s",
+            (long long)n, first);
+    return code;
+}
+
 static pl_code warn_inchi(pl_env *env, pl_error *err)
 {
     int64_t n = 0;
@@ -126,6 +150,8 @@ pl_code st_prepare_library_end(pl_env *env, bool any, pl_error *err)
 {
     pl_code code = any ? PL_OK : st_prepare_fail_empty(env, err);
 
+    if (code == PL_OK)
+        code = warn_replaced(env, err);
     if (code == PL_OK)
         code = st_measured_apply(env->store, err);
     if (code == PL_OK)

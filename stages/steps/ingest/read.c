@@ -16,6 +16,7 @@
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/read_input.h"
 #include "stages/steps/ingest/read_seen.h"
+#include "stages/steps/ingest/read_warn.h"
 #include "stages/steps/ingest/record_block.h"
 #include "stages/steps/ingest/size_estimate.h"
 
@@ -402,15 +403,6 @@ static void bind_text(sqlite3_stmt *st, int i, const char *text)
         (void)sqlite3_bind_text(st, i, text, -1, SQLITE_STATIC);
 }
 
-/* A table without a row of names would lose its first molecule without a message. */
-static void warn_guessed(read_state *s, const char *path, const char *column)
-{
-    if (column != NULL)
-        pl_event_add(s->env, PL_WARN,
-                     "%s: no column has the name smiles; the first column, \"%.60s\", is used, and the first row is read as names",
-                     path, column);
-}
-
 /* Rows of input_file up to and including `file`; files without records get theirs too. */
 static pl_code store_files(read_state *s, int32_t file, pl_error *err)
 {
@@ -433,12 +425,8 @@ static pl_code store_files(read_state *s, int32_t file, pl_error *err)
             bind_text(s->put_file, 5, ch_reader_format(reader));
             code = pl_db_run(s->put_file, err);
         }
-        if (code == PL_OK) {
-            warn_guessed(s, in->path, ch_reader_guessed(reader));
-            if (st_input_repeats(reader) != NULL)
-                pl_event_add(s->env, PL_WARN, "%s: several columns are called \"%.60s\"; the first is read", in->path,
-                             st_input_repeats(reader));
-        }
+        if (code == PL_OK)
+            st_read_warn_columns(s->env, in->path, reader);
         ch_reader_close(reader);
         s->files_stored++;
     }
@@ -508,24 +496,6 @@ static pl_code commit(void *state, pl_unit *unit, pl_error *err)
     return code;
 }
 
-static const char empty_sql[] = "SELECT path || ' holds no records' FROM input_file WHERE n_records=0 ORDER BY file_id";
-/* One failed record among millions may be half a file that could not be read. */
-static const char cut_sql[] =
-    "SELECT i.path || ': ' || f.message || '; records after number ' || (r.ordinal-1) || ' are lost: get the file again'"
-    " FROM failure f JOIN record r USING(record_id) JOIN input_file i USING(file_id)"
-    " WHERE f.stage='read' AND f.message LIKE 'damaged gzip%' ORDER BY file_id";
-
-static pl_code warn_of(read_state *s, const char *sql, pl_error *err)
-{
-    sqlite3_stmt *st = NULL;
-    pl_code code = pl_db_prepare(s->env->store->db, &st, sql, err);
-
-    while (pl_db_next(st, &code, err))
-        pl_event_add(s->env, PL_WARN, "%s", (const char *)sqlite3_column_text(st, 0));
-    (void)sqlite3_finalize(st);
-    return code;
-}
-
 static pl_code finish(void *state, pl_error *err)
 {
     read_state *s = state;
@@ -538,7 +508,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK)
         code = st_seen_count(s->env, s->found, err);
     if (code == PL_OK)
-        code = warn_of(s, cut_sql, err);
+        code = st_read_warn_records(s->env, err);
     if (s->env->n_shards > 0)
         return code; /* records missing here may be in another shard */
     if (code == PL_OK)
@@ -546,7 +516,7 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK && n == 0)
         return pl_fail(err, PL_EINPUT, "no records in %s%s; check `inputs` and their `format`", st_input_at(s->env->wf, 0)->path,
                        s->env->wf->inputs.n > 1 ? " and all other input files" : "");
-    return code == PL_OK ? warn_of(s, empty_sql, err) : code;
+    return code == PL_OK ? st_read_warn_empty(s->env, err) : code;
 }
 
 /* All later stages depend on the records, so their results are removed first. */
