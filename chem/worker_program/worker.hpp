@@ -223,6 +223,8 @@ void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string 
 void stereo_in_order(OpenBabel::OBMol &mol);
 
 std::string canonical_smiles(OpenBabel::OBMol &mol);
+// The same, and the numbers of the atoms in the order of the text. The molecule gets data of the library.
+std::string smiles_in_order(OpenBabel::OBMol &mol, std::vector<unsigned> &order);
 std::string inchikey(OpenBabel::OBMol &mol);
 
 // Keeps one part; returns the SMILES of the removed ones. m: axes and planes, which get the ids of the atoms that are kept.
@@ -234,9 +236,11 @@ bool is_metal(unsigned z);
 bool all_hydrogens_there(OpenBabel::OBMol &mol);
 void count_hydrogens(OpenBabel::OBMol &mol, int32_t &lacking, int32_t &present);
 
-// Adds the missing hydrogens as atoms, in positions that do not depend on the order of the atoms. If the neighbours do not determine
-// a direction, Open Babel chooses one at random; another seed gives another direction.
+// Adds the missing hydrogens as atoms: in three dimensions in positions that do not depend on the order of the atoms, else without
+// positions. If the neighbours do not determine a direction, Open Babel chooses one at random; another seed gives another direction.
 void add_hydrogens(OpenBabel::OBMol &mol, uint64_t seed = 0);
+// The same of a molecule with positions, in the order of its atoms and without another seed.
+void add_at_positions(OpenBabel::OBMol &mol);
 
 // In the format of chem/common/protocol.h.
 std::string mol_pack(OpenBabel::OBMol &mol, bool with_xyz);
@@ -295,6 +299,8 @@ void sgroup_check(const std::string &kind); // SRU, DAT, ...
 // What is no SMILES, before and after Open Babel has read it (worker_syntax.cpp).
 void smiles_check(const std::string &smiles);
 void smiles_read_check(OpenBabel::OBMol &mol, const std::string &smiles);
+// Fails unless the molecule that was read of an InChI is the one that it names (worker_inchi.cpp).
+void inchi_read_check(OpenBabel::OBMol &mol, const std::string &inchi);
 // Of each molecule of a CML file why it is not read as it is written; "": it is.
 std::vector<std::string> cml_problems(const std::string &text);
 
@@ -327,6 +333,11 @@ void mol_check_atoms(OpenBabel::OBMol &mol);
 // Takes away the hydrogen that Open Babel adds to neutral nitrogen, phosphorus, sulfur and their like with one bond more to a metal or boron.
 // One that a SMILES writes stays (but at nitrogen).
 void mol_drop_invented_hydrogens(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
+
+// Hydrogens of atoms beside a metal that it would take away from the molecule's SMILES; that SMILES with the hydrogens written. order:
+// the number of each atom of the text.
+bool has_own_hydrogens(OpenBabel::OBMol &mol);
+std::string own_hydrogens_written(const std::string &smiles, OpenBabel::OBMol &mol, const std::vector<unsigned> &order);
 
 // ---- worker_wedges.cpp
 

@@ -195,7 +195,7 @@ static Geometry mol_build(OBMol &mol, const std::string &smiles, const PrepareOp
     restart_chance(hash_text(smiles) ^ o.seed);
     if (how.shuffled ? !build_shuffled(builder, mol, hash_text(smiles) ^ o.seed) : !builder.Build(mol, false))
         fail(CH_CONFORMER, "no 3D structure could be built: " + library_said());
-    mol.AddHydrogens(false, false);
+    add_at_positions(mol);
     if (how.turned)
         turn_all(mol, hash_text(smiles) ^ o.seed);
     mol_shake(mol, hash_text(smiles) ^ o.seed);

@@ -118,13 +118,13 @@ static std::vector<OBAtom *> heavy_atoms(OBMol &mol)
 static std::map<unsigned long, int> order_of(const OBMol &record, const std::string &smiles)
 {
     std::map<unsigned long, int> number;
+    std::vector<unsigned> order;
     OBMol copy = record;
-    const bool same = first_word(mol_write(copy, "can", "nO")) == smiles;
-    const OBPairData *order = static_cast<OBPairData *>(copy.GetData("SMILES Atom Order"));
-    std::istringstream list(same && order != nullptr ? order->GetValue() : "");
-    int n = 0, idx;
-    while (list >> idx) {
-        OBAtom *a = copy.GetAtom(idx);
+    if (smiles_in_order(copy, order) != smiles)
+        return number;
+    int n = 0;
+    for (const unsigned idx : order) {
+        OBAtom *a = copy.GetAtom(static_cast<int>(idx));
         if (a != nullptr && a->GetAtomicNum() != 1)
             number[a->GetId()] = n++;
     }

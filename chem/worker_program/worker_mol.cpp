@@ -10,11 +10,13 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include <openbabel/atom.h>
 #include <openbabel/bond.h>
 #include <openbabel/elements.h>
+#include <openbabel/generic.h>
 #include <openbabel/obconversion.h>
 #include <openbabel/oberror.h>
 #include <openbabel/obiter.h>
@@ -81,7 +83,26 @@ static std::string identity_write(OBMol &mol, const char *format, const char *op
 // The first word of the writer's output: SMILES and keys are followed by a title.
 std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
 
-std::string canonical_smiles(OBMol &mol) { return first_word(identity_write(mol, "can", "n")); }
+// Beside a metal, a bare P is read as one without a hydrogen, so that of one with a hydrogen is written.
+std::string smiles_in_order(OBMol &mol, std::vector<unsigned> &order)
+{
+    const std::string smiles = first_word(identity_write(mol, "can", "nO"));
+    const OBPairData *data = static_cast<OBPairData *>(mol.GetData("SMILES Atom Order"));
+    std::istringstream list(data != nullptr ? data->GetValue() : "");
+    for (unsigned idx; list >> idx;)
+        order.push_back(idx);
+    return own_hydrogens_written(smiles, mol, order);
+}
+
+std::string canonical_smiles(OBMol &mol)
+{
+    OBMol copy;
+    std::vector<unsigned> order;
+    if (!has_own_hydrogens(mol))
+        return first_word(identity_write(mol, "can", "n"));
+    copy = mol;
+    return smiles_in_order(copy, order);
+}
 
 std::string inchikey(OBMol &mol) { return first_word(identity_write(mol, "inchikey", "")); }
 
@@ -129,6 +150,21 @@ void stereo_in_order(OBMol &mol)
             data = sorted[n++];
 }
 
+// A copy of a molecule mixes up the neighbours of a double bond whose first one is a hydrogen that is no atom, as after reading InChI. Of
+// the four, 0 and 1 are at one end, and 0 and 3 on one side.
+static void atoms_before_hydrogens(OBMol &mol)
+{
+    for (OBGenericData *data : mol.GetAllData(OBGenericDataType::StereoData)) {
+        auto *bond = dynamic_cast<OBCisTransStereo *>(data);
+        OBCisTransStereo::Config c = bond != nullptr ? bond->GetConfig() : OBCisTransStereo::Config();
+        if (c.refs.size() != 4 || c.refs[0] != OBStereo::ImplicitRef)
+            continue;
+        std::swap(c.refs[0], c.refs[1]);
+        std::swap(c.refs[2], c.refs[3]);
+        bond->SetConfig(c);
+    }
+}
+
 // Hydrogens fill an atom up to the valence that a V3000 molfile states.
 static void set_valences(OBMol &mol, const V3000 &v)
 {
@@ -169,6 +205,10 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
     if (is_smiles(format))
         smiles_read_check(mol, first_word(text));
+    atoms_before_hydrogens(mol);
+    mol.DeleteData(OBGenericDataType::PairData); // of a field called "inchi" Open Babel would make the InChIKey
+    if (format == "inchi")
+        inchi_read_check(mol, first_word(text));
     if (format == "mol2")
         mol2_complete(mol, text);
     set_valences(mol, v);
@@ -363,19 +403,78 @@ static void back_to_order(OBMol &mol, std::vector<OBAtom *> atoms)
     mol.RenumberAtoms(atoms);
 }
 
+// Open Babel leaves out a hydrogen for which it finds no direction, as between two bonds in one line, and says nothing. Where no atom
+// has a position it leaves out none.
+static void add_without_positions(OBMol &mol)
+{
+    std::vector<vector3> at;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        at.push_back(a->GetVector());
+        a->SetVector(VZero);
+    }
+    mol.AddHydrogens(false, false);
+    for (size_t i = 0; i < at.size(); i++)
+        mol.GetAtom(static_cast<int>(i + 1))->SetVector(at[i]);
+}
+
+static unsigned with_hydrogens(OBMol &mol)
+{
+    unsigned n = mol.NumAtoms();
+    FOR_ATOMS_OF_MOL(a, mol)
+        n += a->GetImplicitHCount();
+    return n;
+}
+
+// With the atoms moved a little off their lines; then they are put back, and their hydrogens moved with them.
+static void add_off_lines(OBMol &mol)
+{
+    const double little = 0.1; // Angstrom
+    std::vector<vector3> moved;
+    FOR_ATOMS_OF_MOL(a, mol) {
+        const double n = a->GetIdx();
+        moved.push_back(little * vector3(std::sin(n), std::sin(2 * n + 1), std::sin(3 * n + 2)));
+        a->SetVector(a->GetVector() + moved.back());
+    }
+    mol.AddHydrogens(false, false);
+    for (unsigned i = 1; i <= moved.size(); i++) {
+        OBAtom *atom = mol.GetAtom(static_cast<int>(i));
+        atom->SetVector(atom->GetVector() - moved[i - 1]);
+        FOR_NBORS_OF_ATOM(h, *atom)
+            if (h->GetIdx() > moved.size())
+                h->SetVector(h->GetVector() - moved[i - 1]);
+    }
+}
+
+void add_at_positions(OBMol &mol)
+{
+    const unsigned n = with_hydrogens(mol);
+    const OBMol given = mol;
+    mol.AddHydrogens(false, false);
+    if (mol.NumAtoms() == n)
+        return;
+    mol = given;
+    add_off_lines(mol);
+    if (mol.NumAtoms() != n)
+        fail(CH_GEOMETRY, "there is no place for its hydrogens");
+}
+
 void add_hydrogens(OBMol &mol, uint64_t seed)
 {
     std::vector<OBAtom *> atoms;
-    const bool placed = mol.GetDimension() == 3 && !all_hydrogens_there(mol);
+    std::vector<unsigned> at;
     restart_chance(seed);
-    if (!placed) {
-        mol.AddHydrogens(false, false);
+    if (mol.GetDimension() != 3 || all_hydrogens_there(mol)) {
+        add_without_positions(mol);
         return;
     }
     FOR_ATOMS_OF_MOL(a, mol)
         atoms.push_back(&*a);
     take_own_order(mol);
-    mol.AddHydrogens(false, false);
+    for (const OBAtom *a : atoms)
+        at.push_back(a->GetIdx());
+    add_at_positions(mol);
+    for (size_t i = 0; i < at.size(); i++)
+        atoms[i] = mol.GetAtom(static_cast<int>(at[i]));
     back_to_order(mol, atoms);
 }
 

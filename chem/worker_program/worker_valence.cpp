@@ -75,10 +75,12 @@ bool is_halogen(unsigned z) { return z == 17 || z == 35 || z == 53; }
 
 bool is_chalcogen(unsigned z) { return z == 16 || z == 34 || z == 52; }
 
+bool is_to_hydrogen(OBBond &b, OBAtom &a) { return b.GetNbrAtom(&a)->GetAtomicNum() == 1; }
+
 bool has_only_carbons(OBAtom &a)
 {
     FOR_BONDS_OF_ATOM(b, &a)
-        if (b->GetBondOrder() != 1 || b->GetNbrAtom(&a)->GetAtomicNum() != 6)
+        if (!is_to_hydrogen(*b, a) && (b->GetBondOrder() != 1 || b->GetNbrAtom(&a)->GetAtomicNum() != 6))
             return false;
     return true;
 }
@@ -87,21 +89,22 @@ bool has_only_carbons(OBAtom &a)
 bool has_only_oxides(OBAtom &a)
 {
     FOR_BONDS_OF_ATOM(b, &a)
-        if (b->GetBondOrder() != 2 || b->GetNbrAtom(&a)->GetAtomicNum() != 8)
+        if (!is_to_hydrogen(*b, a) && (b->GetBondOrder() != 2 || b->GetNbrAtom(&a)->GetAtomicNum() != 8))
             return false;
     return true;
 }
 
 // An onium ion without its charge: such bonds would leave a radical, or need a hydrogen. Not phosphorus with four bonds: MoleculeNet's HIV
-// has phosphonium ions as [PH].
+// has phosphonium ions as [PH]. Hydrogens do not count, whether they are atoms of the record or not.
 bool is_bare_onium(OBAtom &a)
 {
     const unsigned z = a.GetAtomicNum();
+    const int bonds = bonds_of(a) - static_cast<int>(a.ExplicitHydrogenCount());
     if (a.GetFormalCharge() != 0 || has_such_neighbour(a))
         return false;
     if (is_halogen(z))
-        return bonds_of(a) > 0 && bonds_of(a) % 2 == 0 && !has_only_oxides(a);
-    return is_chalcogen(z) && a.GetExplicitDegree() == 3 && has_only_carbons(a);
+        return bonds > 0 && bonds % 2 == 0 && !has_only_oxides(a);
+    return is_chalcogen(z) && a.GetHvyDegree() == 3 && has_only_carbons(a);
 }
 
 std::string signed_number(int q) { return (q > 0 ? "+" : "") + number(q); }
@@ -155,13 +158,13 @@ void mol_check_atoms(OBMol &mol)
     }
 }
 
-// Which atoms of a SMILES are written in brackets, and so with the hydrogens that they have.
-static std::vector<bool> bracketed(const std::string &smiles)
+// Where the atoms of a SMILES stand.
+static std::vector<size_t> places_of(const std::string &smiles)
 {
-    std::vector<bool> all;
+    std::vector<size_t> all;
     for (size_t i = 0; i < smiles.size() && !std::isspace(static_cast<unsigned char>(smiles[i])); i++) {
         if (smiles[i] == '[' || std::isalpha(static_cast<unsigned char>(smiles[i])))
-            all.push_back(smiles[i] == '[');
+            all.push_back(i);
         if (smiles[i] == '[')
             i = std::min(smiles.find(']', i), smiles.size() - 1);
         else if (smiles.compare(i, 2, "Cl") == 0 || smiles.compare(i, 2, "Br") == 0)
@@ -186,13 +189,45 @@ static bool is_closed(unsigned z, int bonds)
 
 void mol_drop_invented_hydrogens(OBMol &mol, const std::string &text, const std::string &format)
 {
-    const std::vector<bool> written = is_smiles(format) ? bracketed(text) : std::vector<bool>(mol.NumAtoms());
+    const std::vector<size_t> at = is_smiles(format) ? places_of(text) : std::vector<size_t>();
+    const bool known = at.size() == mol.NumAtoms();
     FOR_ATOMS_OF_MOL(a, mol) {
-        const bool own = a->GetAtomicNum() != 7 && (written.size() != mol.NumAtoms() || written[a->GetIdx() - 1]);
+        const bool bracketed = is_smiles(format) && (!known || text[at[a->GetIdx() - 1]] == '[');
+        const bool own = a->GetAtomicNum() != 7 && bracketed;
         if (!own && a->GetFormalCharge() == 0 && a->GetImplicitHCount() > 0 && is_closed(a->GetAtomicNum(), bonds_of(*a)) &&
             has_such_neighbour(*a))
             a->SetImplicitHCount(0);
     }
+}
+
+// Hydrogens that would be taken away above if they were not written: in [PH](C)(C)(C)[Pd].
+static int own_hydrogens(OBAtom &a)
+{
+    const int drawn = static_cast<int>(a.ExplicitHydrogenCount());
+    const bool own = a.GetFormalCharge() == 0 && has_such_neighbour(a) && is_closed(a.GetAtomicNum(), bonds_of(a) - drawn);
+    return own ? static_cast<int>(a.GetImplicitHCount()) + drawn : 0;
+}
+
+bool has_own_hydrogens(OBMol &mol)
+{
+    FOR_ATOMS_OF_MOL(a, mol)
+        if (own_hydrogens(*a) > 0)
+            return true;
+    return false;
+}
+
+std::string own_hydrogens_written(const std::string &smiles, OBMol &mol, const std::vector<unsigned> &order)
+{
+    const std::vector<size_t> at = places_of(smiles);
+    std::string out = smiles;
+    for (size_t k = at.size(); k-- > 0 && at.size() == order.size();) {
+        OBAtom *a = mol.GetAtom(static_cast<int>(order[k]));
+        const int n = own_hydrogens(*a);
+        const std::string symbol = OBElements::GetSymbol(a->GetAtomicNum());
+        if (n > 0 && smiles[at[k]] != '[')
+            out.replace(at[k], symbol.size(), "[" + symbol + "H" + (n > 1 ? number(n) : "") + "]");
+    }
+    return out;
 }
 
 } // namespace worker

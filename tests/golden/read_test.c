@@ -7,15 +7,44 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/common/descriptors.h"
 #include "chem/worker/worker_client.h"
 #include "golden/golden_text.h"
 #include "golden/golden_worker.h"
 
 enum { ROOM = 1 << 20 };
+
+/* In another order of atoms a sum has other last digits. */
+static const char *other_descriptor(const ch_prepared *p, const ch_prepared *q)
+{
+    for (int k = 0; k < CH_N_DESCRIPTORS; k++)
+        if (!(fabs((double)p->descriptor[k] - (double)q->descriptor[k]) <= 1e-4 + 1e-5 * fabs((double)p->descriptor[k])) &&
+            !(isnan(p->descriptor[k]) && isnan(q->descriptor[k])))
+            return ch_descriptors[k].name;
+    return NULL;
+}
+
+/* The SMILES of a molecule is the molecule: it is read as the same one. */
+static void read_back(pl_text *out, ch_worker *w, const ch_prepared *p, const ch_prepare_opts *o)
+{
+    pl_arena *mem = pl_arena_new(0);
+    pl_error err = { 0 };
+    const char *other;
+    ch_prepared q;
+
+    if (ch_worker_prepare(w, p->smiles, strlen(p->smiles), "smi", o, &q, mem, &err) != PL_OK)
+        pl_text_addf(out, "; its SMILES: %s", q.message);
+    else if (strcmp(p->inchikey, q.inchikey) != 0 || p->mol.n_atoms != q.mol.n_atoms)
+        pl_text_addf(out, "; its SMILES: %s, %d atoms, %s", q.smiles, (int)q.mol.n_atoms, q.inchikey);
+    else if ((other = other_descriptor(p, &q)) != NULL)
+        pl_text_addf(out, "; its SMILES: another %s", other);
+    pl_arena_free(mem);
+}
 
 static void record_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len)
 {
@@ -35,6 +64,8 @@ static void record_say(pl_text *out, ch_worker *w, const char *format, const cha
     golden_bytes(out, said, strlen(said), 300);
     if (p.code == CH_OK)
         pl_text_addf(out, " charge %d, %d heavy atoms of %d", (int)p.charge, (int)p.n_heavy, (int)p.mol.n_atoms);
+    if (p.code == CH_OK)
+        read_back(out, w, &p, &o);
     pl_text_add(out, "\n");
     pl_arena_free(mem);
 }

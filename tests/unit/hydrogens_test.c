@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Positions of the input, and the hydrogens that are added to them. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,6 +35,15 @@ static ch_prepare_opts keep(void)
 
     o.conformer = CH_3D_KEEP;
     return o;
+}
+
+static double distance(const float *a, const float *b)
+{
+    double sum = 0;
+
+    for (int k = 0; k < 3; k++)
+        sum += pow((double)a[k] - (double)b[k], 2);
+    return sqrt(sum);
 }
 
 static void assert_same_positions(const ch_prepared *a, const ch_prepared *b, const char *what)
@@ -327,7 +337,7 @@ static void onium_ions_have_their_charge(void **state)
         { "CS(C)[Zn]", "C[S]([Zn])C", NULL },
         { "CS(C)(=O)[Zn]", "C[S](=O)([Zn])C", NULL },
         { "CP(C)[Zn]", "CP([Zn])C", NULL },
-        { "BrCC(Cl)[PH](C)(C)[Zn]", "BrCC(P([Zn])(C)C)Cl", NULL }, /* that is written stays */
+        { "BrCC(Cl)[PH](C)(C)[Zn]", "BrCC([PH]([Zn])(C)C)Cl", NULL }, /* that is written stays */
         { "CS[Zn]", "CS[Zn]", NULL },
     };
 
@@ -335,6 +345,54 @@ static void onium_ions_have_their_charge(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         assert_reads_as(cases[k].text, "smi", cases[k].smiles, cases[k].says);
     assert_reads_as(molfile, "sdf", NULL, "atom 1 (I) has 2" ONIUM("I"));
+}
+
+/* Stereo of an InChI outlives the copies that are made of the molecule, and the InChIKey is that of the part that is kept. */
+static void an_inchi_is_read_with_its_stereo_or_refused(void **state)
+{
+    static const char fumarate[] = "InChI=1S/C4H4O4.Na/c5-3(6)1-2-4(7)8;/h1-2H,(H,5,6)(H,7,8);/q;+1/p-1/b2-1+;",
+                      maleate[] = "InChI=1S/C4H4O4.Na/c5-3(6)1-2-4(7)8;/h1-2H,(H,5,6)(H,7,8);/q;+1/p-1/b2-1-;";
+    static const struct {
+        const char *text, *smiles, *says;
+    } cases[] = {
+        { fumarate, "[O-]C(=O)/C=C/C(=O)O", NULL },
+        { maleate, "[O-]C(=O)/C=C\\C(=O)O", NULL },
+        { "InChI=1S/C3H7NO2/c1-2(4)3(5)6/h2H,4H2,1H3,(H,5,6)/t2-/m0/s1", "C[C@@H](C(=O)O)N", NULL },
+        { "InChI=1S/CH4O/c1-2", NULL, "reads this InChI as another molecule: InChI=1S/CO/c1-2" },
+    };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    o.neutralise = true;
+    assert_string_equal(prepare(fumarate, "inchi", &o).inchikey, "VZCYOOQTPOCHFL-OWOJBTEDSA-N");
+    assert_string_equal(prepare(maleate, "inchi", &o).inchikey, "VZCYOOQTPOCHFL-UPHRSURJSA-N");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_reads_as(cases[k].text, "inchi", cases[k].smiles, cases[k].says);
+}
+
+/* Propane on a line in space: its hydrogens are 1.1 Angstrom from their carbon and apart. */
+static void hydrogens_of_atoms_on_a_line_have_places(void **state)
+{
+    static const char text[] = "propane" MOL_HEAD "  3  2  0  0  0  0  0  0  0  0999 V2000\n"
+                               "    0.0000    0.0000    0.0000 C   0  0\n    0.9000    0.9000    0.9000 C   0  0\n"
+                               "    1.8000    1.8000    1.8000 C   0  0\n  1  2  1  0\n  2  3  1  0\nM  END\n";
+    const ch_prepare_opts o = keep();
+    const ch_prepared p = prepare(text, "sdf", &o);
+
+    (void)state;
+    assert_int_equal(p.mol.n_atoms, 11);
+    for (int32_t b = 0; b < p.mol.n_bonds; b++)
+        if (p.mol.z[p.mol.bond[b][1]] == 1) {
+            const double r = distance(p.mol.xyz[p.mol.bond[b][0]], p.mol.xyz[p.mol.bond[b][1]]);
+            assert_true(r > 1 && r < 1.2);
+        }
+    for (int32_t i = 0; i < 11; i++)
+        for (int32_t j = 0; j < i; j++)
+            assert_true(distance(p.mol.xyz[i], p.mol.xyz[j]) > 0.9);
+    for (int k = 0; k < 3; k++)
+        for (int i = 0; i < 3; i++)
+            assert_true(fabs((double)p.mol.xyz[i][k] - 0.9 * i) < 1e-6);
 }
 
 /* `drawing: as_drawn` keeps what is written, where it is one of these groups. */
@@ -355,9 +413,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(added_hydrogens_do_not_depend_on_earlier_records),
         cmocka_unit_test(added_hydrogens_do_not_depend_on_alerts_or_title),
+        cmocka_unit_test(an_inchi_is_read_with_its_stereo_or_refused),
         cmocka_unit_test(charges_of_mol2_follow_from_its_bonds),
         cmocka_unit_test(groups_without_charges_stay_as_drawn),
         cmocka_unit_test(hydrogens_do_not_depend_on_the_order_of_atoms),
+        cmocka_unit_test(hydrogens_of_atoms_on_a_line_have_places),
         cmocka_unit_test(no_hydrogen_is_invented_for_a_missing_charge),
         cmocka_unit_test(onium_ions_have_their_charge),
         cmocka_unit_test(protons_of_neutral_forms_do_not_depend_on_earlier_records),
