@@ -23,7 +23,7 @@ if(TARGET molsieve)
                committed_files_match_the_tables_they_are_made_from the_demonstration_is_copied_and_runs
                a_demonstration_that_was_not_copied_in_full_is_copied_again a_demonstration_names_only_files_it_has_and_has_one_kind
                a_workflow_writes_where_it_says_and_nowhere_else
-               common_mistakes_are_answered_with_what_to_write american_spellings_are_read_as_british_ones
+               common_mistakes_are_answered_with_what_to_write settings_of_nothing_and_lists_in_lists_are_answered american_spellings_are_read_as_british_ones
                graphs_without_positions_are_refused_where_a_network_reads a_path_with_blanks_can_be_copied_from_the_screen
                a_dumb_terminal_gets_lines_and_a_full_disk_one_message)
     molsieve_script_test(cli_${name} cli/config_cli.py LABEL cli ARGS ${name})

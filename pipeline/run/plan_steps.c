@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "pipeline/run/explain_words.h"
+#include "pipeline/run/level.h"
 #include "pipeline/run/runner.h"
 
 /* What decides whether steps run. */
@@ -159,6 +160,21 @@ static pl_code find_missing(const planner *p, int i, const char **reason, pl_err
     return path != NULL && *reason == NULL ? pl_fail(err, PL_ENOMEM, "the plan") : code;
 }
 
+/* Of a done stage whose results would have other last digits now: with another engine, or on another kind of machine. */
+static pl_code judge_level(const planner *p, int i, pl_error *err)
+{
+    const pl_step *step = &p->wf->step[i];
+    const char *now = step->stage->level != NULL ? step->stage->level(step, p->mem) : NULL, *was = "";
+    pl_step_plan *out = &p->plan[i];
+    pl_code code = now != NULL ? pl_levels_of(p->store, p->row[i].stage_id, &was, p->mem, err) : PL_OK;
+
+    out->other_level = code == PL_OK && now != NULL && was[0] != '\0' && strcmp(was, now) != 0;
+    if (out->other_level && out->reason != NULL)
+        out->reason = pl_sprintf(p->mem, "%s; computed on %s, now it would be %s (again: --from %s)", out->reason, was, now,
+                                 step->stage->name);
+    return code;
+}
+
 static pl_code judge_same_key(planner *p, int i, pl_error *err)
 {
     pl_step_plan *out = &p->plan[i];
@@ -187,7 +203,7 @@ static pl_code judge_same_key(planner *p, int i, pl_error *err)
         out->state = PL_STEP_DONE;
         out->n_units = p->row[i].n_units;
         out->reason = done_reason(p, i, n_items);
-        return PL_OK;
+        return judge_level(p, i, err);
     }
     out->state = PL_STEP_RESUME;
     out->reason = p->wf->step[i].stage->scope == PL_WHOLE

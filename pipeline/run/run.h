@@ -22,6 +22,7 @@ typedef struct pl_step_plan {
     bool own_reason;         /* all stages it needs are done             */
     const char *reason;      /* "cutoff: 5 -> 4.5", "needs graph, which runs again" */
     pl_estimate estimate;
+    bool other_level; /* done, but now its last digits would be others (pl_stage.level); the reason says so */
 } pl_step_plan;
 
 typedef struct pl_run_opts {
@@ -50,7 +51,18 @@ typedef struct pl_run_opts {
 pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *err);
 /* out[n_steps]: what would run and why, after pl_plan_keys. store NULL: nothing has run yet. */
 pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_arena *mem, pl_error *err);
-/* The same with --force, --from, --until and a shard. wanted[n_steps]: false for steps that --until or the shard leaves out. */
+
+/* Stages of which results.db has rows and that the workflow no longer has. A run deletes these rows. */
+typedef struct pl_removed {
+    const pl_stage **stage; /* [n], in mem */
+    int n;
+} pl_removed;
+
+/* Without those that stay (pl_stage.stays), and what these need. store or known (all stages of the program) NULL: none. */
+pl_code pl_removed_find(pl_removed *out, pl_store *store, const pl_workflow *wf, const pl_stage *const *known, pl_arena *mem,
+                        pl_error *err);
+
+/* pl_plan_steps with --force, --from, --until and a shard. wanted[n_steps]: false for steps that --until or the shard leaves out. */
 pl_code pl_plan_steps_with(pl_workflow *wf, pl_store *store, const pl_run_opts *opts, pl_step_plan *out, bool *wanted,
                            pl_arena *mem, pl_error *err);
 /* Fills the estimates of the steps that are not done. It reads the beginning of the inputs, so only `plan` calls it. */

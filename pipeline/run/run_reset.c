@@ -165,11 +165,22 @@ static pl_code list_open(clear_list *d, const pl_runner *r, const char *first, p
     return PL_OK;
 }
 
-pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
+/* In the open transaction. */
+static pl_code clear_all(pl_runner *r, const clear_list *d, pl_error *err)
 {
-    const pl_step *step = &r->wf->step[at];
+    /* Rows of different stages refer to each other: foreign keys are checked only at the commit. */
+    pl_code code = pl_db_exec(r->store->db, "PRAGMA defer_foreign_keys=ON", err);
+
+    for (int64_t i = d->n - 1; code == PL_OK && i > 0; i--)
+        code = clear_one(r, d->name[i], d->stage_id[i], err);
+    return code;
+}
+
+/* Deletes the rows of a stage and of its dependents; step: inserts its new row, or NULL. */
+static pl_code clear_from(pl_runner *r, const char *name, const pl_step *step, int64_t *stage_id, pl_error *err)
+{
     clear_list d = { 0 };
-    pl_code code = list_open(&d, r, step->stage->name, err);
+    pl_code code = list_open(&d, r, name, err);
 
     if (code == PL_OK)
         code = find_dependents(r, &d, err);
@@ -179,14 +190,117 @@ pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
         code = pl_db_begin(r->store->db, err);
     if (code != PL_OK)
         return code;
-    /* Rows of different stages refer to each other: foreign keys are checked only at the commit. */
-    code = pl_db_exec(r->store->db, "PRAGMA defer_foreign_keys=ON", err);
-    for (int64_t i = d.n - 1; code == PL_OK && i > 0; i--)
-        code = clear_one(r, d.name[i], d.stage_id[i], err);
-    if (code == PL_OK)
+    code = clear_all(r, &d, err);
+    if (code == PL_OK && step != NULL)
         code = insert_stage(r, step, stage_id, err);
     if (code == PL_OK)
         return pl_db_commit(r->store->db, err);
     pl_db_rollback(r->store->db);
+    return code;
+}
+
+pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
+{
+    const pl_step *step = &r->wf->step[at];
+
+    return clear_from(r, step->stage->name, step, stage_id, err);
+}
+
+/* ---- stages that the workflow no longer has ---- */
+
+static pl_code stored_read(pl_removed *out, const char **needs, pl_store *s, const pl_workflow *wf, const pl_stage *const *known,
+                           pl_arena *mem, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code code = pl_db_prepare(s->db, &st, "SELECT name,needs_json FROM stage ORDER BY stage_id", err);
+
+    while (pl_db_next(st, &code, err)) {
+        const char *name = (const char *)sqlite3_column_text(st, 0);
+        int k = 0;
+        while (known[k] != NULL && strcmp(known[k]->name, name) != 0)
+            k++;
+        if (known[k] == NULL || pl_step_find(wf, name) >= 0)
+            continue;
+        needs[out->n] = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1));
+        out->stage[out->n++] = known[k];
+        if (needs[out->n - 1] == NULL)
+            code = pl_fail(err, PL_ENOMEM, "the plan");
+    }
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
+static bool needs_it(const char *needs_json, const char *name)
+{
+    json_t *needs = json_loads(needs_json, 0, NULL);
+    const bool found = json_object_get(needs, name) != NULL;
+
+    json_decref(needs);
+    return found;
+}
+
+/* Marks (stage NULL) one more that stays, or that such a one needs. False: there is none. */
+static bool keep_one(pl_removed *all, const bool *stays, const char *const *needs)
+{
+    for (int i = 0; i < all->n; i++)
+        for (int j = 0; j < all->n && all->stage[i] != NULL; j++)
+            if (stays[i] || (all->stage[j] == NULL && needs_it(needs[j], all->stage[i]->name))) {
+                all->stage[i] = NULL;
+                return true;
+            }
+    return false;
+}
+
+/* Takes out the stages that stay, and those that they need. */
+static pl_code keep_some(pl_removed *all, const char *const *needs, pl_arena *mem, pl_error *err)
+{
+    bool *stays = PL_NEW(mem, bool, all->n + 1);
+    int n = 0;
+
+    if (stays == NULL)
+        return pl_fail(err, PL_ENOMEM, "the plan");
+    for (int i = 0; i < all->n; i++)
+        stays[i] = all->stage[i]->stays;
+    while (keep_one(all, stays, needs))
+        continue;
+    for (int i = 0; i < all->n; i++)
+        if (all->stage[i] != NULL)
+            all->stage[n++] = all->stage[i];
+    all->n = n;
+    return PL_OK;
+}
+
+pl_code pl_removed_find(pl_removed *out, pl_store *s, const pl_workflow *wf, const pl_stage *const *known, pl_arena *mem,
+                        pl_error *err)
+{
+    const char **needs;
+    int64_t n = 0;
+    pl_code code;
+
+    *out = (pl_removed){ 0 };
+    if (s == NULL || known == NULL)
+        return PL_OK;
+    code = pl_db_int(s->db, &n, err, "SELECT count(*) FROM stage");
+    if (code != PL_OK)
+        return code;
+    out->stage = PL_NEW(mem, const pl_stage *, n + 1);
+    needs = PL_NEW(mem, const char *, n + 1);
+    if (out->stage == NULL || needs == NULL)
+        return pl_fail(err, PL_ENOMEM, "the plan");
+    code = stored_read(out, needs, s, wf, known, mem, err);
+    return code == PL_OK ? keep_some(out, needs, mem, err) : code;
+}
+
+pl_code pl_removed_clear(pl_runner *r, pl_error *err)
+{
+    pl_removed removed;
+    pl_code code = pl_removed_find(&removed, r->store, r->wf, r->opts->known, r->mem, err);
+
+    for (int i = 0; i < removed.n && code == PL_OK; i++) {
+        const char *name = removed.stage[i]->name;
+        pl_log(PL_INFO, "stage %s is no longer in the workflow: its results are removed", name);
+        pl_event_row(r->store, r->run_id, "info", name, "no longer in the workflow: its results were removed");
+        code = clear_from(r, name, NULL, NULL, err);
+    }
     return code;
 }

@@ -221,9 +221,14 @@ static pl_code plan_all(pl_runner *r, pl_error *err)
     r->wanted = PL_NEW(r->mem, bool, r->wf->n_steps);
     if (r->plan == NULL || r->wanted == NULL)
         return pl_fail(err, PL_ENOMEM, "the plan");
-    code = pl_plan_keys(r->wf, r->store, r->mem, err);
+    code = pl_removed_clear(r, err);
+    if (code == PL_OK)
+        code = pl_plan_keys(r->wf, r->store, r->mem, err);
     if (code == PL_OK)
         code = pl_plan_steps_with(r->wf, r->store, r->opts, r->plan, r->wanted, r->mem, err);
+    for (int i = 0; code == PL_OK && i < r->wf->n_steps; i++)
+        if (r->plan[i].other_level && r->wanted[i])
+            pl_log(PL_INFO, "%-9s %s", r->wf->step[i].stage->name, r->plan[i].reason);
     return code;
 }
 

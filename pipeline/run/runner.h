@@ -71,6 +71,8 @@ typedef struct pl_active {
 bool pl_previous_path(const pl_store *s, char *out, size_t size);
 /* Deletes the rows of a step and of all stored stages that depend on it, and inserts its new row. */
 pl_code pl_step_restart(pl_runner *r, int step, int64_t *stage_id, pl_error *err);
+/* Deletes the rows of stages that the workflow no longer has (pl_removed_find), which later stages would read. */
+pl_code pl_removed_clear(pl_runner *r, pl_error *err);
 /* Runs one PL_WHOLE step, or n consecutive PL_PER_UNIT steps at once. *bad: position in `step` of the one that failed. */
 pl_code pl_steps_run(pl_runner *r, const int *step, int n, int *bad, pl_error *err);
 /* Marks the stage done, in the open transaction or a new one, commits, and reports it. */

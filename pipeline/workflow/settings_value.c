@@ -180,10 +180,13 @@ static bool is_text(const pl_settings *ctx, const pl_field *f, const pl_node *no
     return true;
 }
 
+/* Nothing is written as null, too, and is "" where that is the default. */
 static void read_text(const pl_settings *ctx, const pl_field *f, void *at, const pl_node *node, const char *path)
 {
+    const char *nothing = f->text != NULL && f->text[0] == '\0' ? f->text : NULL;
+
     if (is_text(ctx, f, node, path))
-        *(const char **)at = pl_node_is_null(node) ? NULL : node->text;
+        *(const char **)at = pl_node_is_null(node) ? nothing : node->text;
 }
 
 /* ---- files ---- */
@@ -317,6 +320,7 @@ static void read_texts(const pl_settings *ctx, const pl_field *f, void *at, cons
     if (!is_ready(ctx, f, node, path, texts, n))
         return;
     for (int i = 0; i < n; i++) {
+        texts[i] = ""; /* checks read those that are wrong, too */
         if (item[i]->kind != PL_SCALAR)
             say_wrong(ctx, f, item[i], path);
         else if (f->choices == NULL || is_choice(ctx, f, item[i], path, &position))

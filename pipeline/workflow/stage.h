@@ -166,6 +166,9 @@ typedef struct pl_stage {
      * look them up for each row. */
     bool own_references;
 
+    /* True: rows of this stage stay when a workflow no longer has it, because they cost too much. No other stage may read them unasked. */
+    bool stays;
+
     /* True: the result depends on the workflow's `seed`, which becomes part of the key. */
     bool uses_seed;
 } pl_stage;

@@ -95,6 +95,20 @@ pl_code st_merge_is_older(bool *older, pl_store *s, pl_error *err)
     return code;
 }
 
+/* Its rows would become those of the whole run. */
+static const char *lacks_or_has_too_many(pl_store *s, const pl_workflow *wf, pl_arena *mem)
+{
+    const char *why = st_merge_lacks(s, wf, mem);
+    sqlite3_stmt *st = NULL;
+    pl_code code = why == NULL ? pl_db_prepare(s->db, &st, "SELECT name FROM stage ORDER BY stage_id", NULL) : PL_OK;
+
+    while (why == NULL && pl_db_next(st, &code, NULL))
+        if (pl_workflow_step(wf, (const char *)sqlite3_column_text(st, 0)) == NULL)
+            why = lack((const char *)sqlite3_column_text(st, 0), "is no longer in the workflow: run the shard again", mem);
+    (void)sqlite3_finalize(st);
+    return why == NULL && code != PL_OK ? "its results.db cannot be read" : why;
+}
+
 static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, const char *path, pl_arena *mem)
 {
     pl_store *s = NULL;
@@ -113,7 +127,7 @@ static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, c
     else if (older)
         why = "made by an older molsieve: run the shard again, which only brings its results.db up to date";
     else
-        why = st_merge_lacks(s, wf, mem);
+        why = lacks_or_has_too_many(s, wf, mem);
     pl_store_close(s);
     return code != PL_OK && why == NULL ? "no memory to look at it" : why;
 }

@@ -344,6 +344,26 @@ stages:
 """
 
 
+def settings_of_nothing_and_lists_in_lists_are_answered():
+    """Each text of the settings as null, and each list with a list in it: checked, or refused with its place."""
+    train = "format: 1\nname: w\ninputs: [{path: lib.smi}]\nstages:\n  read: {}\n  prepare: {}\n  graph: {}\n  split: {}\n" \
+            "  train: {targets: [{name: logS, unit: 'log10(mol/L)'}]}\n"
+    screen = "format: 1\nname: w\ninputs: [{path: lib.smi}]\nmodels: {m: {path: %s/workflows/models/esol.safetensors}}\nstages:\n  read: {}\n" \
+             "  prepare: {}\n  graph: {}\n  score: {models: [m]}\n  rank: {objectives: [{property: logS, goal: maximise}]}\n" % SOURCE
+    with Project() as p:
+        p.put("lib.smi", "C\n")
+        for text, settings in ((train, ("train.targets.0.unit", "train.targets.0.name", "train.targets.0.column", "train.name", "train.family",
+                                        "split.method", "prepare.labels", "prepare.alerts")),
+                               (screen, ("score.models", "score.models.0", "rank.objectives.0.property", "rank.where", "rank.objectives"))):
+            p.put("w.yaml", text)
+            for setting in settings:
+                for value in ("", "[]", "[[]]", "{}"):
+                    status, _, err = p.run("check", "w.yaml", "stages.%s=%s" % (setting, value), expect=None)
+                    assert status in (0, 2), (setting, value, status, err)
+                    assert status == 0 or "command line" in err or "w.yaml:" in err, (setting, value, err)
+        assert p.run("check", "w.yaml", "stages.score.models.0=[]", expect=2)[2].count("found a list") == 1
+
+
 def american_spellings_are_read_as_british_ones():
     with Project() as p:
         p.put("lib.csv", "smiles,y\nC,1\nCC,2\n")

@@ -86,15 +86,15 @@ static st_plan plan_made(int workers)
     static pl_workflow wf = { .path = "w.yaml", .storage.results = "/r/results.db", .n_steps = STEPS, .step = step };
     static bool wanted[STEPS];
     static pl_step_plan plan[STEPS] = {
-        { PL_STEP_DONE, 0, 0, true, "done: from the cache", { 5, 6, 5e9, 5e9, 5e9, "hidden", false } },
-        { PL_STEP_RUN, 1, 0, true, "never run", { 1234, 3, 2000, 1e6, 90, "by a \"guess\"", false } },
-        { PL_STEP_RESUME, 2, 0, true, "done: x", { 0, 0, 0, 0, 0, NULL, false } },
-        { PL_STEP_STALE, 0, 0, true, "edges: a -> b", { -1, -1, 1, 1, 30, NULL, false } },
-        { PL_STEP_RUN, 0, 0, true, "never run", { 7, 7, 5e9, 5e9, 5e9, "hidden too", false } },
-        { PL_STEP_RUN, 0, 0, true, "never run", { 1, 1, 0, 0, 0, NULL, false } },
-        { PL_STEP_RUN, 0, 0, true, "never run", { 1, -1, 0, 0, 0, NULL, false } },
-        { PL_STEP_RUN, 0, 0, true, "never run", { 9, 9, 0, 0, 0.5, NULL, false } },
-        { PL_STEP_DONE, 0, 0, true, "earlier", { 5, 6, 5e9, 5e9, 5e9, NULL, false } },
+        { PL_STEP_DONE, 0, 0, true, "done: from the cache", { 5, 6, 5e9, 5e9, 5e9, "hidden", false }, false },
+        { PL_STEP_RUN, 1, 0, true, "never run", { 1234, 3, 2000, 1e6, 90, "by a \"guess\"", false }, false },
+        { PL_STEP_RESUME, 2, 0, true, "done: x", { 0, 0, 0, 0, 0, NULL, false }, false },
+        { PL_STEP_STALE, 0, 0, true, "edges: a -> b", { -1, -1, 1, 1, 30, NULL, false }, false },
+        { PL_STEP_RUN, 0, 0, true, "never run", { 7, 7, 5e9, 5e9, 5e9, "hidden too", false }, false },
+        { PL_STEP_RUN, 0, 0, true, "never run", { 1, 1, 0, 0, 0, NULL, false }, false },
+        { PL_STEP_RUN, 0, 0, true, "never run", { 1, -1, 0, 0, 0, NULL, false }, false },
+        { PL_STEP_RUN, 0, 0, true, "never run", { 9, 9, 0, 0, 0.5, NULL, false }, false },
+        { PL_STEP_DONE, 0, 0, true, "earlier", { 5, 6, 5e9, 5e9, 5e9, NULL, false }, false },
     };
 
     for (int i = 0; i < STEPS; i++) {
@@ -102,7 +102,7 @@ static st_plan plan_made(int workers)
         (void)snprintf(step[i].key, sizeof step[i].key, "k%d", i);
         wanted[i] = i != 4;
     }
-    return (st_plan){ &wf, plan, wanted, workers };
+    return (st_plan){ &wf, plan, wanted, workers, { NULL, 0 } };
 }
 
 static void plan_prints(const st_plan *p, double left, const char *end)
@@ -190,7 +190,7 @@ static void a_plan_for_programs_has_numbers_or_null(void **state)
         "\"bytes_results\":0,\"bytes_features\":0,\"seconds_one_worker\":0.5,\"note\":null},"
         "\n {\"stage\":\"basis\",\"state\":\"done\",\"key\":\"k8\",\"reason\":\"earlier\",\"units_done\":0,\"items\":5,\"units\":6," NONE
         ",\"note\":null}"
-        "\n]}\n";
+        "\n],\"removed\":[]}\n";
     const st_plan p = plan_made(2);
     pl_text out = { 0 };
 

@@ -26,6 +26,8 @@ pl_code st_plan_make(st_plan *out, const pl_app *app, pl_workflow *wf, const pl_
     if (code == PL_OK)
         code = pl_plan_steps_with(wf, store, opts, out->step, out->wanted, mem, err);
     if (code == PL_OK)
+        code = pl_removed_find(&out->removed, store, wf, app->stages, mem, err);
+    if (code == PL_OK)
         code = pl_plan_estimate(wf, store, out->step, mem, err);
     pl_store_close(store);
     return code;
@@ -85,6 +87,13 @@ static void put_notes(const st_plan *p, pl_text *out)
             pl_text_addf(out, "%s: %s\n", p->wf->step[i].stage->name, p->step[i].estimate.note);
 }
 
+static void put_removed(const st_plan *p, pl_text *out)
+{
+    for (int i = 0; i < p->removed.n; i++)
+        pl_text_addf(out, "  %-8s %-6s %9s %7s %8s %8s  %s\n", p->removed.stage[i]->name, "remove", "-", "-", "-", "-",
+                     "no longer in the workflow: its results are removed");
+}
+
 static void put_table(const st_plan *p, pl_text *out)
 {
     totals t = add_up(p);
@@ -95,9 +104,10 @@ static void put_table(const st_plan *p, pl_text *out)
     pl_text_addf(out, "  %-8s %-6s %9s %7s %8s %8s  %s\n", "stage", "state", "items", "results", "features", "1 worker", "why");
     for (int i = 0; i < p->wf->n_steps; i++)
         put_step(p, i, out);
+    put_removed(p, out);
     put_notes(p, out);
     if (t.n_run == 0) {
-        pl_text_add(out, "nothing to do: everything is done\n");
+        pl_text_add(out, p->removed.n > 0 ? "no stage to run\n" : "nothing to do: everything is done\n");
         return;
     }
     pl_text_addf(out, "%d of %d stages to run; about %s in results.db, %s in features.db, %s with %d worker%s%s; %s free\n",
@@ -152,7 +162,10 @@ void st_plan_json(const st_plan *p, pl_text *out)
             pl_text_add(out, "null");
         pl_text_add(out, "}");
     }
-    pl_text_add(out, "\n]}\n");
+    pl_text_add(out, "\n],\"removed\":[");
+    for (int i = 0; i < p->removed.n; i++)
+        pl_text_addf(out, "%s\"%s\"", i > 0 ? "," : "", p->removed.stage[i]->name);
+    pl_text_add(out, "]}\n");
 }
 
 /* ---- drawings ---- */

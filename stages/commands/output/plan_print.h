@@ -10,6 +10,7 @@ typedef struct st_plan {
     pl_step_plan *step; /* [wf->n_steps] */
     bool *wanted;       /* [wf->n_steps] */
     int workers;
+    pl_removed removed; /* stages whose rows the run would delete */
 } st_plan;
 
 /* Plans against the results that exist, if any; reads only. */

@@ -596,4 +596,5 @@ const pl_stage st_train = {
     .missing = train_missing,
     .reset_sql = reset_sql,
     .uses_seed = true,
+    .stays = true,
 };
