@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the worker reads of each record of data/read.txt, or why it does not, against golden/read.txt: pairs of records of which one is
- * just right and one just wrong. Made with Open Babel 3.1.1; skipped with another version. */
+ * just right and one just wrong. Behind "keep:" its positions are kept. Made with Open Babel 3.1.1; skipped with another version. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,14 +30,15 @@ static const char *other_descriptor(const ch_prepared *p, const ch_prepared *q)
 }
 
 /* The SMILES of a molecule is the molecule: it is read as the same one. */
-static void read_back(pl_text *out, ch_worker *w, const ch_prepared *p, const ch_prepare_opts *o)
+static void read_back(pl_text *out, ch_worker *w, const ch_prepared *p, ch_prepare_opts o)
 {
     pl_arena *mem = pl_arena_new(0);
     pl_error err = { 0 };
     const char *other;
     ch_prepared q;
 
-    if (ch_worker_prepare(w, p->smiles, strlen(p->smiles), "smi", o, &q, mem, &err) != PL_OK)
+    o.conformer = CH_3D_NONE;
+    if (ch_worker_prepare(w, p->smiles, strlen(p->smiles), "smi", &o, &q, mem, &err) != PL_OK)
         pl_text_addf(out, "; its SMILES: %s", q.message);
     else if (strcmp(p->inchikey, q.inchikey) != 0 || p->mol.n_atoms != q.mol.n_atoms)
         pl_text_addf(out, "; its SMILES: %s, %d atoms, %s", q.smiles, (int)q.mol.n_atoms, q.inchikey);
@@ -46,16 +47,31 @@ static void read_back(pl_text *out, ch_worker *w, const ch_prepared *p, const ch
     pl_arena_free(mem);
 }
 
+/* The sum of 1/distance over all pairs of heavy atoms: hydrogens may have been added. */
+static double inverse_distances(const ch_mol *m)
+{
+    double sum = 0;
+
+    for (int32_t i = 0; i < m->n_atoms; i++)
+        for (int32_t j = 0; j < i && m->z[i] > 1; j++)
+            sum += m->z[j] == 1
+                       ? 0
+                       : 1 / hypot(hypot((double)m->xyz[i][0] - (double)m->xyz[j][0], (double)m->xyz[i][1] - (double)m->xyz[j][1]),
+                                   (double)m->xyz[i][2] - (double)m->xyz[j][2]);
+    return sum;
+}
+
 static void record_say(pl_text *out, ch_worker *w, const char *format, const char *text, size_t len)
 {
+    const bool keep = strncmp(format, "keep:", 5) == 0;
     pl_arena *mem = pl_arena_new(0);
     ch_prepare_opts o = ch_prepare_defaults();
     pl_error err = { 0 };
     ch_prepared p;
 
-    o.conformer = CH_3D_NONE;
+    o.conformer = keep ? CH_3D_KEEP : CH_3D_NONE;
     o.largest_fragment = false;
-    const pl_code code = ch_worker_prepare(w, text, len, format, &o, &p, mem, &err);
+    const pl_code code = ch_worker_prepare(w, text, len, keep ? format + 5 : format, &o, &p, mem, &err);
     if (code != PL_OK && code != PL_EINPUT)
         fail_msg("%.*s: %s", (int)len, text, err.text);
     assert_int_equal(code == PL_OK, p.code == CH_OK);
@@ -64,8 +80,10 @@ static void record_say(pl_text *out, ch_worker *w, const char *format, const cha
     golden_bytes(out, said, strlen(said), 300);
     if (p.code == CH_OK)
         pl_text_addf(out, " charge %d, %d heavy atoms of %d", (int)p.charge, (int)p.n_heavy, (int)p.mol.n_atoms);
+    if (p.code == CH_OK && keep)
+        pl_text_addf(out, ", %s ~%.4f", p.geometry, inverse_distances(&p.mol));
     if (p.code == CH_OK)
-        read_back(out, w, &p, &o);
+        read_back(out, w, &p, o);
     pl_text_add(out, "\n");
     pl_arena_free(mem);
 }
