@@ -75,9 +75,10 @@ static bool flat_is_impossible(OBMol &mol)
     return false;
 }
 
+// An atom at the origin is in its place, but Open Babel would put its hydrogens there, too.
 bool is_real_3d(OBMol &mol, const std::string &format)
 {
-    if (is_smiles(format) || (!mol.HasNonZeroCoords() && mol.NumAtoms() > 1))
+    if (is_smiles(format) || (!mol.HasNonZeroCoords() && (mol.NumAtoms() > 1 || !all_hydrogens_there(mol))))
         return false;
     if (z_spread(mol) > 1e-3)
         return true;
