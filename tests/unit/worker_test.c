@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "chem/common/protocol.h"
 #include "chem/worker/worker_client.h"
 
 typedef struct bench_side {
@@ -198,6 +199,26 @@ static void every_failure_has_its_own_word(void **state)
         assert_int_equal(strncmp(err.text, ch_status_name(p.code), strlen(ch_status_name(p.code))), 0);
         assert_int_equal(p.mol.n_atoms, 0);
     }
+}
+
+/* It is not sent, and the worker goes on. */
+static void a_request_that_is_too_long_is_refused(void **state)
+{
+    bench_side *b = *state;
+    char *text = malloc(CH_MESSAGE_MAX);
+    const ch_input in[] = { { .text = text, .format = "smi", .len = CH_MESSAGE_MAX }, { .text = "CC", .format = "smi", .len = 2 } };
+    ch_prepared p[2];
+    int64_t lost[2];
+
+    assert_non_null(text);
+    memset(text, 'C', CH_MESSAGE_MAX);
+    ch_worker_counts(b->w, NULL, NULL, &lost[0]);
+    assert_int_equal(ch_worker_prepare_all(b->w, in, 2, NULL, NULL, p, b->mem, NULL), PL_OK);
+    free(text);
+    ch_worker_counts(b->w, NULL, NULL, &lost[1]);
+    assert_int_equal(p[0].code, CH_TOO_LARGE);
+    assert_string_equal(p[0].message, "more bytes than one request may have");
+    assert_true(p[0].attempts == 1 && p[1].code == CH_OK && lost[0] == lost[1]);
 }
 
 static void a_large_molecule_is_refused_by_the_callers_limit(void **state)
@@ -531,6 +552,7 @@ int main(void)
         cmocka_unit_test(a_nitrile_is_relaxed_although_it_is_built_on_a_line),
         cmocka_unit_test(counter_ions_go_even_when_they_are_bigger),
         cmocka_unit_test(every_failure_has_its_own_word),
+        cmocka_unit_test(a_request_that_is_too_long_is_refused),
         cmocka_unit_test(a_large_molecule_is_refused_by_the_callers_limit),
         cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
         cmocka_unit_test(benzene_has_six_aromatic_bonds),
