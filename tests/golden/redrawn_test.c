@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drawings of the molecules of data/redrawn.smi, and what is read of them when their marks are changed, against
+/* Drawings of the molecules of data/redrawn.smi, what is read of them when their marks are changed, and what is read of structures, against
  * golden/redrawn.txt. Made with Open Babel 3.1.1; skipped with another version. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "golden/golden_text.h"
 #include "golden/golden_worker.h"
 
-enum { ROOM = 1 << 20, NEITHER = 4, CROSSED = 3 };
+enum { ROOM = 1 << 20, NEITHER = 4, CROSSED = 3, SMALL = 16 }; /* SMALL: heavy atoms of what is built */
 
 /* ---- the picture ------------------------------------------------------------------------ */
 
@@ -267,6 +267,30 @@ static void drawing_say(pl_text *out, ch_worker *w, const char *smiles, const ch
     pl_arena_free(mem);
 }
 
+/* What is read of the positions of a structure, and of their mirror image. Not of cumulenes, whose ends Open Babel's builder leaves at any
+ * angle. */
+static void space_say(pl_text *out, ch_worker *w, const char *smiles, const char *as)
+{
+    ch_prepare_opts o = ch_prepare_defaults();
+    pl_arena *mem = pl_arena_new(0);
+    ch_prepared p;
+    const char *text = NULL;
+
+    o.conformer = CH_3D_GENERATE;
+    o.builder = CH_OPENBABEL;
+    if (ch_worker_prepare(w, smiles, strlen(smiles), "smi", &o, &p, mem, NULL) != PL_OK)
+        pl_text_addf(out, "   no structure: %s\n", ch_status_name(p.code));
+    o.builder = CH_NATIVE; /* of what is read, the text for the builder is kept */
+    for (int k = 0; p.code == CH_OK && k < 2; k++) {
+        for (int32_t i = 0; i < p.mol.n_atoms && k == 1; i++)
+            p.mol.xyz[i][0] = -p.mol.xyz[i][0];
+        assert_int_equal(ch_worker_write(w, &p.mol, NULL, "sdf", &text, mem, NULL), PL_OK);
+        pl_text_addf(out, "   %s:", k == 0 ? "in space" : "in space, mirrored");
+        read_say(out, w, "sdf", text, &o, as);
+    }
+    pl_arena_free(mem);
+}
+
 static void molecule_say(pl_text *out, ch_worker *w, const char *smiles)
 {
     ch_prepare_opts o = ch_prepare_defaults();
@@ -280,6 +304,8 @@ static void molecule_say(pl_text *out, ch_worker *w, const char *smiles)
     if (code == PL_OK) {
         charges_say(out, w, smiles, p.smiles);
         drawing_say(out, w, p.smiles, p.smiles);
+        if (p.n_heavy <= SMALL && strstr(p.smiles, "=C=") == NULL && strstr(p.smiles, "=[C@") == NULL)
+            space_say(out, w, smiles, p.smiles);
     }
     pl_arena_free(mem);
 }
