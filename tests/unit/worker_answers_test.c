@@ -286,6 +286,13 @@ static int32_t whole_length(ch_worker **w, size_t k)
     return answer_length();
 }
 
+static bool says_why(const char *text)
+{
+    return strstr(text, "answer is cut short") != NULL || strstr(text, "answer is malformed") != NULL ||
+           strstr(text, "answer is not a valid molecule") != NULL ||
+           strstr(text, " is of another version than this program") != NULL;
+}
+
 static void an_answer_that_is_cut_short_is_refused(void **state)
 {
     (void)state;
@@ -296,7 +303,7 @@ static void an_answer_that_is_cut_short_is_refused(void **state)
             const int32_t cut = i < tries / 2 ? i + 1 : 1 + (int32_t)((int64_t)(len - 1) * i / tries);
             pl_error err;
             const pl_code code = ask(&w, k, (plan){ .cut = cut, .at = NOWHERE }, &err);
-            if ((code != PL_EINPUT && code != PL_ECONFIG) || err.text[0] == '\0')
+            if ((code != PL_EINPUT && code != PL_ECONFIG) || !says_why(err.text))
                 fail_msg("%s without the last %d of %d bytes: %d %s", kinds[k].name, cut, len, (int)code, err.text);
         }
         assert_int_equal(whole_length(&w, k), len); /* it goes on */
