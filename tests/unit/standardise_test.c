@@ -185,6 +185,29 @@ static void a_3d_input_gets_and_loses_hydrogens_in_place(void **state)
     check_3d("c1ccc[nH+]c1CCS(=O)(=O)[O-]", 0, CH_3D_KEEP);
 }
 
+/* The reader of MOL2 gives the whole molecule its charge. */
+static void the_charge_of_a_mol2_record_goes_with_its_protons(void **state)
+{
+    static const char acetate[] = "@<TRIPOS>MOLECULE\nacetate\n7 6\nSMALL\nNO_CHARGES\n\n@<TRIPOS>ATOM\n"
+                                  "1 C1  0.000  0.000  0.000 C.3\n2 C2  1.520  0.000  0.000 C.2\n"
+                                  "3 O1  2.110  1.120  0.000 O.co2\n4 O2  2.110 -1.120  0.000 O.co2\n"
+                                  "5 H1 -0.360  1.030  0.000 H\n6 H2 -0.360 -0.510  0.890 H\n7 H3 -0.360 -0.510 -0.890 H\n"
+                                  "@<TRIPOS>BOND\n1 1 2 1\n2 2 3 ar\n3 2 4 ar\n4 1 5 1\n5 1 6 1\n6 1 7 1\n";
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_KEEP;
+    const ch_prepared before = prepare(acetate, "mol2", &o);
+    o.neutralise = true;
+    const ch_prepared after = prepare(acetate, "mol2", &o);
+    assert_string_equal(before.smiles, "[O-]C(=O)C");
+    assert_string_equal(before.inchikey, "QTBSBXVTEAMEQO-UHFFFAOYSA-M");
+    assert_true(before.charge == -1 && before.mol.n_atoms == 7);
+    assert_string_equal(after.smiles, "CC(=O)O");
+    assert_string_equal(after.inchikey, "QTBSBXVTEAMEQO-UHFFFAOYSA-N");
+    assert_true(after.charge == 0 && after.charge_read == -1 && after.mol.n_atoms == 8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_salt_that_is_kept_stays_one),
         cmocka_unit_test(the_order_of_atoms_does_not_choose_the_charge_that_stays),
         cmocka_unit_test(a_3d_input_gets_and_loses_hydrogens_in_place),
+        cmocka_unit_test(the_charge_of_a_mol2_record_goes_with_its_protons),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

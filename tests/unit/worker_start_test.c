@@ -88,6 +88,23 @@ static void a_request_may_be_cut_anywhere(void **state)
     }
 }
 
+/* It looks each second. */
+static void a_worker_stays_while_its_parent_lives(void **state)
+{
+    const child c = worker_of_its_own();
+    int status = -1;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        ask(&c, CH_OP_READY, REQUEST - 1);
+        assert_int_equal(status_of_answer(&c), 0);
+        usleep(i == 0 ? 1300000 : 0);
+    }
+    close(c.fd);
+    assert_int_equal(waitpid(c.pid, &status, 0), c.pid);
+    assert_int_equal(status, 0);
+}
+
 /* A file of the process in /proc, with newlines for the ends of its strings. */
 static void read_of(pid_t pid, const char *name, char *text, size_t room)
 {
@@ -149,6 +166,7 @@ static void a_worker_has_its_own_signals_and_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_request_may_be_cut_anywhere),
+                                        cmocka_unit_test(a_worker_stays_while_its_parent_lives),
                                         cmocka_unit_test(a_worker_has_its_own_signals_and_environment) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
