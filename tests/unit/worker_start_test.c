@@ -148,6 +148,8 @@ static void a_worker_has_its_own_signals_and_environment(void **state)
     assert_int_equal(ch_worker_find(program, NULL, NULL), PL_OK);
     if (ch_worker_process_start(&c, program, (size_t)1 << 32, &err) != PL_OK)
         fail_msg("%s", err.text);
+    for (int i = 0; i < 1000 && (read_of(c.pid, "environ", text, sizeof text), text[0] == '\0'); i++)
+        usleep(10000); /* the system is still loading it */
     read_of(c.pid, "status", text, sizeof text);
     assert_true(mask_of(text, "SigBlk:") == mask);
     assert_true((mask_of(text, "SigIgn:") & 0x7fffffff) == 0); /* behind 31: signals of the C library and of real time */
