@@ -223,7 +223,7 @@ void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string 
 void stereo_in_order(OpenBabel::OBMol &mol);
 
 std::string canonical_smiles(OpenBabel::OBMol &mol);
-// The same, and the numbers of the atoms in the order of the text. The molecule gets data of the library.
+// The same, and the numbers of the atoms in the order of the text. The molecule gets data of the library and loses wavy bonds.
 std::string smiles_in_order(OpenBabel::OBMol &mol, std::vector<unsigned> &order);
 std::string inchikey(OpenBabel::OBMol &mol);
 

@@ -83,9 +83,27 @@ static std::string identity_write(OBMol &mol, const char *format, const char *op
 // The first word of the writer's output: SMILES and keys are followed by a title.
 std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
 
-// Beside a metal, a bare P is read as one without a hydrogen, so that of one with a hydrogen is written.
+static bool is_wavy(const OBTetrahedralStereo::Config &c) { return c.specified && c.winding == OBStereo::UnknownWinding; }
+
+static std::vector<OBTetrahedralStereo *> wavy_centres(OBMol &mol)
+{
+    std::vector<OBTetrahedralStereo *> wavy;
+    for (OBGenericData *d : mol.GetAllData(OBGenericDataType::StereoData))
+        if (static_cast<OBStereoBase *>(d)->GetType() == OBStereo::Tetrahedral &&
+            is_wavy(static_cast<OBTetrahedralStereo *>(d)->GetConfig()))
+            wavy.push_back(static_cast<OBTetrahedralStereo *>(d));
+    return wavy;
+}
+
+// A SMILES has no mark for a wavy bond, but which of two equal atoms comes first if one has such a bond would depend on addresses. Beside
+// a metal, a bare P is read as one without a hydrogen, so that of one with a hydrogen is written.
 std::string smiles_in_order(OBMol &mol, std::vector<unsigned> &order)
 {
+    for (OBTetrahedralStereo *centre : wavy_centres(mol)) {
+        OBTetrahedralStereo::Config c = centre->GetConfig();
+        c.specified = false;
+        centre->SetConfig(c);
+    }
     const std::string smiles = first_word(identity_write(mol, "can", "nO"));
     const OBPairData *data = static_cast<OBPairData *>(mol.GetData("SMILES Atom Order"));
     std::istringstream list(data != nullptr ? data->GetValue() : "");
@@ -98,7 +116,7 @@ std::string canonical_smiles(OBMol &mol)
 {
     OBMol copy;
     std::vector<unsigned> order;
-    if (!has_own_hydrogens(mol))
+    if (!has_own_hydrogens(mol) && wavy_centres(mol).empty())
         return first_word(identity_write(mol, "can", "n"));
     copy = mol;
     return smiles_in_order(copy, order);

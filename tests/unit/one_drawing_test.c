@@ -351,6 +351,37 @@ static void of_two_oxygens_the_position_chooses(void **state)
     assert_int_equal(p.mol.charge[3], q.mol.charge[2]);
 }
 
+/* 1,4-dimethylcyclohexane with a wedge at one methyl group and a wavy bond at the other. */
+static const char *half_wavy(pl_arena *to, int first, int second)
+{
+    return pl_sprintf(to,
+                      "\n  test              2D\n\n  8  8  0  0  1  0  0  0  0  0999 V2000\n"
+                      "    0.0000    1.0000    0.0000 C   0  0\n    0.8660    0.5000    0.0000 C   0  0\n"
+                      "    0.8660   -0.5000    0.0000 C   0  0\n    0.0000   -1.0000    0.0000 C   0  0\n"
+                      "   -0.8660   -0.5000    0.0000 C   0  0\n   -0.8660    0.5000    0.0000 C   0  0\n"
+                      "    0.0000    2.0000    0.0000 C   0  0\n    0.0000   -2.0000    0.0000 C   0  0\n"
+                      "  1  2  1  0\n  2  3  1  0\n  3  4  1  0\n  4  5  1  0\n  5  6  1  0\n  6  1  1  0\n"
+                      "  1  7  1  %d\n  4  8  1  %d\nM  END\n",
+                      first, second);
+}
+
+/* Whatever was read before: Open Babel compared the addresses of their stereo. */
+static void a_wavy_bond_at_one_of_two_equal_atoms_is_read_alike(void **state)
+{
+    static const char *const between[] = { "CCO", "C[C@H](N)C(=O)O", "c1ccccc1", "CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O" };
+    ch_prepare_opts o = ch_prepare_defaults();
+
+    (void)state;
+    o.conformer = CH_3D_NONE;
+    for (size_t i = 0; i < 40; i++) {
+        const bool turned = i % 2 != 0;
+        (void)flat(between[i % 4], true);
+        const ch_prepared p = prepare(half_wavy(mem, turned ? 4 : 1, turned ? 1 : 4), "sdf", &o);
+        assert_string_equal(p.smiles, "CC1CC[C@H](CC1)C");
+        assert_string_equal(p.inchikey, "QRMPKOFEUHIBNM-PRLRHMMRSA-N");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +397,7 @@ int main(void)
         cmocka_unit_test(charged_drawings_are_neutralised_like_others),
         cmocka_unit_test(a_3d_input_keeps_its_positions),
         cmocka_unit_test(of_two_oxygens_the_position_chooses),
+        cmocka_unit_test(a_wavy_bond_at_one_of_two_equal_atoms_is_read_alike),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
