@@ -14,6 +14,15 @@ using namespace OpenBabel;
 
 // Elements, charges and bonds that libraries of drugs do not have.
 static const char *const odd[] = { "C[P-](C)(C)C",
+                                   "CP",
+                                   "C=P",
+                                   "CC#P",
+                                   "CPC=C",
+                                   "CP(=O)=O",
+                                   "CS",
+                                   "S=C=S",
+                                   "CS(=O)(=O)[O-]",
+                                   "CSO",
                                    "O=P(O)(O)O",
                                    "P(F)(F)(F)(F)F",
                                    "FS(F)(F)(F)(F)F",

@@ -512,6 +512,9 @@ static void a_pattern_means_what_it_says_or_is_refused(void **state)
                   { "[13C]", { 0, 0, 0 } },
                   { "[H]", { 1, 1, 1 } },
                   { "C1@CC1", { 0, 0, 0 } },
+                  { "C[C@H](F)[#17]", { 1, 0, 0 } },
+                  { "C[C@@H](F)*", { 0, 1, 0 } },
+                  { "C[C@H]([F])[!#9]", { 1, 0, 0 } },
                   { "C[C@H](F)%10.Cl%10", { 9 } },
                   { "C[C@H](F)%10Cl%10", { 9 } } };
     const char *const smiles[] = { "C[C@H](F)Cl", "C[C@@H](F)Cl", "CC[C@](C)(F)Cl" };
