@@ -16,7 +16,6 @@ using namespace OpenBabel;
 static const char *const odd[] = { "C[P-](C)(C)C",
                                    "CP",
                                    "C=P",
-                                   "CC#P",
                                    "CPC=C",
                                    "CP(=O)=O",
                                    "CS",
@@ -108,5 +107,5 @@ int main(int argc, char **argv)
         try_one(line);
     try_one("C[Mg]Br");
     std::printf("%d atoms, %d wrong, %d molecules left to the library\n", known, wrong, unknown);
-    return known < 10000 || wrong > 0 || unknown < 2;
+    return known < 10000 || wrong > 0 || unknown != 2; // with and without its hydrogens
 }
