@@ -53,6 +53,18 @@ static bool is_heavy_hydrogen(const char *s, const char *end)
     return at == end;
 }
 
+/* [H+], which Daylight and others take for a proton. */
+static bool is_charged_hydrogen(const char *s, const char *end)
+{
+    const char *at = s + 1;
+
+    if (s == end || *s != 'H' || at == end || (*at != '+' && *at != '-'))
+        return false;
+    while (++at < end && strchr("+-0123456789", *at) != NULL)
+        ;
+    return at == end;
+}
+
 /* Of the mark of an atom in brackets: how many neighbours the pattern has to give it; -1: the matcher passes over the mark, as in
  * [C@H1], [C@+] or [C@,N]. */
 static int neighbours_needed(const char *s, const char *end)
@@ -73,6 +85,8 @@ static const char *atom_fault(const char *s, const char *end, int others)
 
     if (is_heavy_hydrogen(s, end))
         return "[2H] and [3H] would be atoms with a hydrogen; write [2#1] and [3#1] for hydrogen of that mass";
+    if (is_charged_hydrogen(s, end))
+        return "[H+] and [H-] would be charged atoms with a hydrogen; write [#1+] and [#1-] for the ions of hydrogen";
     while (s < end && fault == NULL) {
         const char *next = s + 1;
         has_mark = has_mark || *s == '@';

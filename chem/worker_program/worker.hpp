@@ -296,6 +296,8 @@ std::vector<std::string> words_in(const std::string &line);
 void position_check(long atom, const std::string &field); // one of the three
 void molfile_bond_check(long bond, const std::string &type);
 void sgroup_check(const std::string &kind); // SRU, DAT, ...
+// Fails where Open Babel has read bonds of type 4 of a molfile without the charges of its atoms.
+void aromatic_check(OpenBabel::OBMol &mol, const std::string &text, const std::string &format);
 // What is no SMILES, before and after Open Babel has read it (worker_syntax.cpp).
 void smiles_check(const std::string &smiles);
 void smiles_read_check(OpenBabel::OBMol &mol, const std::string &smiles);
@@ -492,6 +494,8 @@ struct Placed {
 };
 
 void mol_check_geometry(OpenBabel::OBMol &mol); // CH_GEOMETRY: atoms coincide, bonds of 5 Angstrom, positions not finite
+
+double z_spread(OpenBabel::OBMol &mol); // the largest difference of heights, in Angstrom
 
 // Whether positions are in the record. A flat molecule counts as 3D if its format has no 2D drawings or its header says 3D.
 bool is_real_3d(OpenBabel::OBMol &mol, const std::string &format);

@@ -56,7 +56,7 @@ static const double max_strain = 6; // kcal/mol per atom: most drugs have less t
 
 // ---- positions ------------------------------------------------------------
 
-static double z_spread(OBMol &mol)
+double z_spread(OBMol &mol)
 {
     double lo = INFINITY, hi = -INFINITY;
     FOR_ATOMS_OF_MOL(a, mol) {

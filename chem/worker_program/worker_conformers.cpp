@@ -31,7 +31,7 @@ static bool is_acid(OBAtom &a)
 {
     int ends = 0;
     FOR_NBORS_OF_ATOM(b, a)
-        ends += (b->GetAtomicNum() == 8 || b->GetAtomicNum() == 16) && b->GetExplicitDegree() == 1;
+        ends += (b->GetAtomicNum() == 8 || b->GetAtomicNum() == 16) && b->GetHvyDegree() == 1;
     return (a.GetAtomicNum() == 15 || a.GetAtomicNum() == 16) && ends > 1;
 }
 
@@ -58,6 +58,9 @@ static std::vector<unsigned> known_classes(OBMol &mol)
     return classes;
 }
 
+// A wavy bond says that nothing is.
+static bool is_defined(const OBTetrahedralStereo::Config &c) { return c.specified && c.winding != OBStereo::UnknownWinding; }
+
 // The stereocentres and double bonds whose stereo is undefined.
 static std::vector<OBStereoUnit> open_units(OBMol &mol, std::vector<unsigned> classes = {})
 {
@@ -68,7 +71,7 @@ static std::vector<OBStereoUnit> open_units(OBMol &mol, std::vector<unsigned> cl
     OBStereoFacade stereo(&mol);
     for (const OBStereoUnit &u : units) {
         const bool said = u.type == OBStereo::Tetrahedral
-                              ? stereo.HasTetrahedralStereo(u.id) && stereo.GetTetrahedralStereo(u.id)->GetConfig().specified
+                              ? stereo.HasTetrahedralStereo(u.id) && is_defined(stereo.GetTetrahedralStereo(u.id)->GetConfig())
                               : stereo.HasCisTransStereo(u.id) && stereo.GetCisTransStereo(u.id)->GetConfig().specified;
         const bool real = u.type == OBStereo::Tetrahedral
                               ? !is_acid(*mol.GetAtomById(u.id))

@@ -36,12 +36,13 @@ static double hba(OBMol &mol)
     return n;
 }
 
-// OBMol::NumRotors without the order of the rotors, whose search takes most of its time.
+// OBMol::NumRotors without the order of the rotors, whose search takes most of its time. IsRotor knows only the bonds of the smallest rings
+// that it finds, which in a cage are not all, and depend on the order of the atoms.
 static double rotb(OBMol &mol)
 {
     int n = 0;
     FOR_BONDS_OF_MOL(b, mol)
-        n += b->IsRotor();
+        n += b->IsRotor() && !b->IsInRing();
     return n;
 }
 

@@ -88,6 +88,26 @@ static Marks marks_left(OBMol &mol, OBMol &was)
     return left;
 }
 
+static bool has_bond(const Marks &m, const OBCisTransStereo::Config &c)
+{
+    return std::any_of(m.bonds.begin(), m.bonds.end(), [&](const OBCisTransStereo::Config &other) {
+        return std::minmax(other.begin, other.end) == std::minmax(c.begin, c.end);
+    });
+}
+
+// Double bonds that had no stereo before: the library takes them for cis, because they are in a ring of eight or more.
+static void leave_open(OBMol &mol, const Marks &before)
+{
+    for (OBGenericData *data : mol.GetAllData(OBGenericDataType::StereoData)) {
+        auto *bond = dynamic_cast<OBCisTransStereo *>(data);
+        OBCisTransStereo::Config c = bond != nullptr ? bond->GetConfig() : OBCisTransStereo::Config();
+        if (bond == nullptr || has_bond(before, c))
+            continue;
+        c.specified = false;
+        bond->SetConfig(c);
+    }
+}
+
 void perceive_again(OBMol &mol, OBMol &was)
 {
     mol.SetTotalCharge(sum_of_charges(mol));
@@ -95,6 +115,7 @@ void perceive_again(OBMol &mol, OBMol &was)
     if (was.HasChiralityPerceived()) {
         find_stereo(mol);
         marks_put(mol, marks_left(mol, was));
+        leave_open(mol, marks_of(was));
     }
 }
 

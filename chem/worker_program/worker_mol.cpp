@@ -116,6 +116,7 @@ std::string canonical_smiles(OBMol &mol)
 {
     OBMol copy;
     std::vector<unsigned> order;
+    mol.DeleteData("OpenBabel Symmetry Classes"); // of an earlier writing
     if (!has_own_hydrogens(mol) && wavy_centres(mol).empty())
         return first_word(identity_write(mol, "can", "n"));
     copy = mol;
@@ -227,6 +228,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     mol.DeleteData(OBGenericDataType::PairData); // of a field called "inchi" Open Babel would make the InChIKey
     if (format == "inchi")
         inchi_read_check(mol, first_word(text));
+    aromatic_check(mol, text, format);
     if (format == "mol2")
         mol2_complete(mol, text);
     set_valences(mol, v);
@@ -476,12 +478,15 @@ void add_at_positions(OBMol &mol)
         fail(CH_GEOMETRY, "there is no place for its hydrogens");
 }
 
+// Open Babel's dimension is not enough: it is 2 also where a molfile has positions and does not say so.
+static bool has_no_places(OBMol &mol) { return !mol.HasNonZeroCoords() || (mol.GetDimension() == 2 && z_spread(mol) <= 1e-3); }
+
 void add_hydrogens(OBMol &mol, uint64_t seed)
 {
     std::vector<OBAtom *> atoms;
     std::vector<unsigned> at;
     restart_chance(seed);
-    if (mol.GetDimension() != 3 || all_hydrogens_there(mol)) {
+    if (has_no_places(mol) || all_hydrogens_there(mol)) {
         add_without_positions(mol);
         return;
     }

@@ -11,6 +11,7 @@
 // takes what the line before had, it leaves out such an atom of PDB, and a position that CML or CIF do not have is 0.
 #include "chem/worker_program/worker.hpp"
 
+#include <openbabel/atom.h>
 #include <openbabel/elements.h>
 
 #include <algorithm>
@@ -521,6 +522,49 @@ void text_check(const std::string &text, const std::string &format)
         check_cif(in);
     else if (has_rows(format))
         check_rows(in);
+}
+
+// ---- bonds of type 4 of a V2000 molfile ------------------------------------
+
+static int number_at(const std::string &line, size_t from)
+{
+    return static_cast<int>(std::strtol(columns(line, from, 3).c_str(), nullptr, 10));
+}
+
+// How many such bonds each atom has, from 1.
+static std::map<int, int> aromatic_bonds(const std::string &text)
+{
+    std::map<int, int> n;
+    std::istringstream in(text);
+    std::string line;
+    int atoms = 0, bonds = 0;
+    for (int k = 1; std::getline(in, line) && k <= 4 + atoms + bonds; k++) {
+        if (k == 4) {
+            atoms = number_at(line, 0);
+            bonds = number_at(line, 3);
+        }
+        if (k <= 4 + atoms || number_at(line, 6) != 4)
+            continue;
+        n[number_at(line, 0)]++;
+        n[number_at(line, 3)]++;
+    }
+    return n;
+}
+
+void aromatic_check(OpenBabel::OBMol &mol, const std::string &text, const std::string &format)
+{
+    if (!is_molfile(format))
+        return;
+    for (const auto &of : aromatic_bonds(text)) {
+        OpenBabel::OBAtom *a = mol.GetAtom(of.first);
+        const unsigned z = a != nullptr ? a->GetAtomicNum() : 0;
+        const unsigned full = z == 7 || z == 15 || z == 33 ? 3 : 2;
+        if (a != nullptr && z != 6 && of.second > 1 && a->GetFormalCharge() > 0 && a->GetImplicitHCount() > 0 &&
+            a->GetExplicitDegree() >= full)
+            fail(CH_PARSE, "atom " + number(of.first) +
+                               " has a charge and bonds of type 4 (aromatic), which are read before the charge, so "
+                               "it would get a hydrogen: write them as single and double bonds");
+    }
 }
 
 } // namespace worker

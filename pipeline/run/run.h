@@ -28,6 +28,7 @@ typedef struct pl_step_plan {
 typedef struct pl_run_opts {
     int workers; /* 0: from the workflow                     */
     bool keep_going, fresh;
+    bool delete_removed;              /* also stages that took long; see pl_removed */
     const char *until, *from, *force; /* stage names or NULL                  */
     double max_time, grace;           /* seconds; 0: none                         */
     int requeue_exit;                 /* exit status when the grace period is over; 0: 75 */
@@ -52,10 +53,13 @@ pl_code pl_plan_keys(pl_workflow *wf, pl_store *store, pl_arena *mem, pl_error *
 /* out[n_steps]: what would run and why, after pl_plan_keys. store NULL: nothing has run yet. */
 pl_code pl_plan_steps(pl_workflow *wf, pl_store *store, pl_step_plan *out, pl_arena *mem, pl_error *err);
 
-/* Stages of which results.db has rows and that the workflow no longer has. A run deletes these rows. */
+/* Stages of which results.db has rows and that the workflow no longer has. A run deletes these rows; if they took more than
+ * PL_REMOVED_LONG seconds, it asks for --delete-removed. */
+enum { PL_REMOVED_LONG = 600 };
 typedef struct pl_removed {
     const pl_stage **stage; /* [n], in mem */
     int n;
+    double seconds; /* of work, of all that would be deleted */
 } pl_removed;
 
 /* Without those that stay (pl_stage.stays), and what these need. store or known (all stages of the program) NULL: none. */

@@ -208,11 +208,11 @@ pl_code pl_step_restart(pl_runner *r, int at, int64_t *stage_id, pl_error *err)
 
 /* ---- stages that the workflow no longer has ---- */
 
-static pl_code stored_read(pl_removed *out, const char **needs, pl_store *s, const pl_workflow *wf, const pl_stage *const *known,
-                           pl_arena *mem, pl_error *err)
+static pl_code stored_read(pl_removed *out, const char **needs, double *seconds, pl_store *s, const pl_workflow *wf,
+                           const pl_stage *const *known, pl_arena *mem, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
-    pl_code code = pl_db_prepare(s->db, &st, "SELECT name,needs_json FROM stage ORDER BY stage_id", err);
+    pl_code code = pl_db_prepare(s->db, &st, "SELECT name,needs_json,wall_s FROM stage ORDER BY stage_id", err);
 
     while (pl_db_next(st, &code, err)) {
         const char *name = (const char *)sqlite3_column_text(st, 0);
@@ -221,6 +221,7 @@ static pl_code stored_read(pl_removed *out, const char **needs, pl_store *s, con
             k++;
         if (known[k] == NULL || pl_step_find(wf, name) >= 0)
             continue;
+        seconds[out->n] = sqlite3_column_double(st, 2);
         needs[out->n] = pl_strdup(mem, (const char *)sqlite3_column_text(st, 1));
         out->stage[out->n++] = known[k];
         if (needs[out->n - 1] == NULL)
@@ -252,7 +253,7 @@ static bool keep_one(pl_removed *all, const bool *stays, const char *const *need
 }
 
 /* Takes out the stages that stay, and those that they need. */
-static pl_code keep_some(pl_removed *all, const char *const *needs, pl_arena *mem, pl_error *err)
+static pl_code keep_some(pl_removed *all, const char *const *needs, const double *seconds, pl_arena *mem, pl_error *err)
 {
     bool *stays = PL_NEW(mem, bool, all->n + 1);
     int n = 0;
@@ -263,9 +264,12 @@ static pl_code keep_some(pl_removed *all, const char *const *needs, pl_arena *me
         stays[i] = all->stage[i]->stays;
     while (keep_one(all, stays, needs))
         continue;
-    for (int i = 0; i < all->n; i++)
-        if (all->stage[i] != NULL)
-            all->stage[n++] = all->stage[i];
+    for (int i = 0; i < all->n; i++) {
+        if (all->stage[i] == NULL)
+            continue;
+        all->stage[n++] = all->stage[i];
+        all->seconds += seconds[i];
+    }
     all->n = n;
     return PL_OK;
 }
@@ -274,6 +278,7 @@ pl_code pl_removed_find(pl_removed *out, pl_store *s, const pl_workflow *wf, con
                         pl_error *err)
 {
     const char **needs;
+    double *seconds;
     int64_t n = 0;
     pl_code code;
 
@@ -285,17 +290,25 @@ pl_code pl_removed_find(pl_removed *out, pl_store *s, const pl_workflow *wf, con
         return code;
     out->stage = PL_NEW(mem, const pl_stage *, n + 1);
     needs = PL_NEW(mem, const char *, n + 1);
-    if (out->stage == NULL || needs == NULL)
+    seconds = PL_NEW(mem, double, n + 1);
+    if (out->stage == NULL || needs == NULL || seconds == NULL)
         return pl_fail(err, PL_ENOMEM, "the plan");
-    code = stored_read(out, needs, s, wf, known, mem, err);
-    return code == PL_OK ? keep_some(out, needs, mem, err) : code;
+    code = stored_read(out, needs, seconds, s, wf, known, mem, err);
+    return code == PL_OK ? keep_some(out, needs, seconds, mem, err) : code;
 }
 
 pl_code pl_removed_clear(pl_runner *r, pl_error *err)
 {
     pl_removed removed;
+    char time[32];
     pl_code code = pl_removed_find(&removed, r->store, r->wf, r->opts->known, r->mem, err);
 
+    if (code == PL_OK && removed.n > 0 && removed.seconds > PL_REMOVED_LONG && !r->opts->delete_removed)
+        return pl_fail(
+            err, PL_ECONFIG,
+            "results.db has what stage %s%s stored, %s of work, which the workflow no longer has and later stages would take "
+            "for its own: put the stage back, run with another workdir=DIR, or delete that with --delete-removed",
+            removed.stage[0]->name, removed.n > 1 ? " and others" : "", pl_duration_str(removed.seconds, time));
     for (int i = 0; i < removed.n && code == PL_OK; i++) {
         const char *name = removed.stage[i]->name;
         pl_log(PL_INFO, "stage %s is no longer in the workflow: its results are removed", name);

@@ -24,6 +24,7 @@ static const pl_opt opts[] = {
     { "--shard", 0, "K/N", "run the stages of units for part K of N of the input, K from 0; auto or auto/N: from the job array" },
     { "--out", 0, "FILE", "with --shard: write the finished shard to one file, for `molsieve merge`" },
     { "--fresh", 0, NULL, "start over in a new work directory (DIR-2, DIR-3, ...); the old one stays" },
+    { "--delete-removed", 0, NULL, "delete what stages stored that the workflow no longer has, also after long work" },
     { "--max-time", 0, "TIME", "stop cleanly after this time (3h50m), or auto: ask the scheduler" },
     { "--grace", 0, "TIME", "time from a signal to the end (default 25s)" },
     { "--requeue-exit", 0, "N", "end with status N instead of 75: 99 makes Grid Engine start the job again" },
@@ -81,6 +82,7 @@ static int read_options(const pl_args *args, pl_run_opts *out)
     out->requeue_exit = (int)n;
     out->keep_going = pl_arg(args, "--keep-going") != NULL;
     out->fresh = pl_arg(args, "--fresh") != NULL;
+    out->delete_removed = pl_arg(args, "--delete-removed") != NULL;
     out->until = pl_arg(args, "--until");
     out->from = pl_arg(args, "--from");
     out->force = out->force != NULL ? out->force : pl_arg(args, "--force");

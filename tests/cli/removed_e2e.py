@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import sqlite3
 
 from sieve import Project, dump, main, same
 
@@ -66,6 +67,24 @@ def scores_of_a_removed_program_do_not_rank():
         same_as_fresh(p, "d.yaml", "", "nothing")
 
 
+def what_took_long_is_deleted_only_if_asked():
+    with Project() as p:
+        project(p)
+        write(p, "w.yaml", PROGRAM.replace("logS", "carbons") % "n" + SCORE + RANK)
+        p.run("run", "w.yaml", "-q")
+        db = sqlite3.connect(p.path("run/results.db"))
+        db.execute("UPDATE stage SET wall_s=700 WHERE name='external'")
+        db.commit()
+        db.close()
+        before = dump(p)
+        write(p, "w.yaml", SCORE + RANK)
+        said = " ".join(p.run("run", "w.yaml", expect=2)[2].split())
+        assert "what stage external stored, 11m 40s of work," in said and "--delete-removed" in said, said
+        same(dump(p), before, "refused")
+        p.run("run", "w.yaml", "-q", "--delete-removed")
+        same_as_fresh(p, "w.yaml", SCORE + RANK, "asked")
+
+
 def a_training_stays_and_is_not_spoken_of():
     train = "  split: {method: random}\n  train: {targets: [{name: logS, unit: 'log10(mol/L)'}], family: [gp], name: own}\n  evaluate: {}\n"
     with Project() as p:
@@ -98,4 +117,4 @@ def shards_with_a_removed_stage_run_again():
         same_as_fresh(p, "w.yaml", SCORE + RANK, "shards", blocks=False)
 
 
-main([scores_of_a_removed_program_do_not_rank, a_training_stays_and_is_not_spoken_of, shards_with_a_removed_stage_run_again])
+main([scores_of_a_removed_program_do_not_rank, what_took_long_is_deleted_only_if_asked, a_training_stays_and_is_not_spoken_of, shards_with_a_removed_stage_run_again])

@@ -327,11 +327,12 @@ def parts_of_a_pattern_that_nothing_compares_are_refused():
     dot = "parts that are joined by a dot cannot be compared; use a pattern for each part"
     at = "the mark @ is compared only in [C@H] with three neighbours in the pattern, and in [C@] with four; write it so, or leave it out, and both forms match"
     heavy = "[2H] and [3H] would be atoms with a hydrogen; write [2#1] and [3#1] for hydrogen of that mass"
+    proton = "[H+] and [H-] would be charged atoms with a hydrogen; write [#1+] and [#1-] for the ions of hydrogen"
     with Project() as p:
         p.put("lib.smi", "F/C=C/F FE\nF/C=C\\F FZ\nCCO none\n")
         p.run("run", p.workflow([p.path("lib.smi")], FLAT + "  rank: {objectives: [{property: mw, goal: minimise}]}\n"), "-q")
         assert len(found(p, "--smarts", "FC=CF")) == 2
-        for pattern, why in (("F/C=C/F", marks), ("F\\C=C/F", marks), ("C/C=C", marks), ("[C;$(F/C=C/F)]", marks), ("(O).(N)", dot), ("O.N", dot), ("C[S@](=O)CC", at), ("[2H]C", heavy)):
+        for pattern, why in (("F/C=C/F", marks), ("F\\C=C/F", marks), ("C/C=C", marks), ("[C;$(F/C=C/F)]", marks), ("(O).(N)", dot), ("O.N", dot), ("C[S@](=O)CC", at), ("[2H]C", heavy), ("[H+]", proton), ("[C;$([H-])]", proton)):
             err = p.run("search", "--smarts", pattern, "run", expect=2)[2]
             assert "--smarts '%s': %s" % (pattern, why) in err, err
             condition = "mw > 1 and smarts('%s')" % pattern

@@ -382,6 +382,47 @@ static void a_wavy_bond_at_one_of_two_equal_atoms_is_read_alike(void **state)
     }
 }
 
+/* Open Babel takes an unmarked double bond in a ring of eight for cis, wherever it finds stereo anew. */
+static void no_stereo_is_invented_where_a_group_changes(void **state)
+{
+    static const char *const pairs[][2] = {
+        { "C1=CCCCCCC1CN(=O)=O", "C1=CCCCCCC1C[N+](=O)[O-]" },
+        { "CS(=O)CC1=CCCCCCC1", "C[S+]([O-])CC1=CCCCCCC1" },
+        { "C1=CCCC=CCC1", "C1CC=CCCC=C1" },
+        { "N#CC1=C(N)CCSSSC1", "N#CC=1CSSSCCC=1N" },
+        { "[O-]C(=O)CC1=CCCCCCC1", "OC(=O)CC1=CCCCCCC1" },
+        { "NC(C(=O)O)C1=CCCCCCC1", "[NH3+]C(C(=O)[O-])C1=CCCCCCC1" },
+        { "OP(=O)(OC)OCC", "[H]OP(=O)(OC)OCC" },
+        { "OS(=O)CC", "[H]OS(=O)CC" },
+        { "SP(=O)(OC)OCC", "[H]SP(=O)(OC)OCC" },
+    };
+    static const int open[] = { 2, 2, 2, 1, 1, 2, 0, 0, 0 };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++)
+        for (int form = 0; form < 2; form++) {
+            ch_prepare_opts o = ch_prepare_defaults();
+            o.conformer = CH_3D_NONE;
+            o.neutralise = form == 0;
+            o.ph = form == 0 ? -1 : 7.4;
+            const ch_prepared a = prepare(pairs[k][0], "smi", &o), b = prepare(pairs[k][1], "smi", &o);
+            assert_string_equal(a.inchikey, b.inchikey);
+            assert_memory_equal(a.inchikey + 14, "-UHFFFAOYSA-", 12);
+            assert_int_equal(a.undefined_stereo, open[k]);
+            assert_int_equal(b.undefined_stereo, open[k]);
+        }
+}
+
+/* The smallest rings that are found do not have all bonds of a cage. */
+static void no_bond_of_a_ring_is_rotatable(void **state)
+{
+    static const char *const cage[] = { "O=C1OC(=O)C2C3C=CC(C12)C1C2C=CC2C31", "C12C3C4C(C3C(C3C2C(OC3=O)=O)C=C1)C=C4" };
+
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        assert_true(flat(cage[k], true).descriptor[CH_D_rotb] == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +439,8 @@ int main(void)
         cmocka_unit_test(a_3d_input_keeps_its_positions),
         cmocka_unit_test(of_two_oxygens_the_position_chooses),
         cmocka_unit_test(a_wavy_bond_at_one_of_two_equal_atoms_is_read_alike),
+        cmocka_unit_test(no_stereo_is_invented_where_a_group_changes),
+        cmocka_unit_test(no_bond_of_a_ring_is_rotatable),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -102,7 +102,7 @@ static st_plan plan_made(int workers)
         (void)snprintf(step[i].key, sizeof step[i].key, "k%d", i);
         wanted[i] = i != 4;
     }
-    return (st_plan){ &wf, plan, wanted, workers, { NULL, 0 } };
+    return (st_plan){ &wf, plan, wanted, workers, { NULL, 0, 0 } };
 }
 
 static void plan_prints(const st_plan *p, double left, const char *end)
