@@ -17,7 +17,7 @@ const char *pl_levels_json(const pl_workflow *wf, pl_arena *mem)
     for (int i = 0; i < wf->n_steps; i++) {
         const pl_stage *stage = wf->step[i].stage;
         const char *level = stage->level != NULL ? stage->level(&wf->step[i], mem) : NULL;
-        if (level == NULL)
+        if (level == NULL || level[0] == '\0')
             continue;
         pl_text_add(&out, n++ ? "," : "");
         pl_text_add_json(&out, stage->name);
@@ -66,7 +66,7 @@ pl_code pl_level_resume(pl_env *env, pl_error *err)
     const char *now = stage->level != NULL ? stage->level(env->step, env->mem) : NULL, *was = "";
     pl_code code = now != NULL ? pl_levels_of(env->store, env->stage_id, &was, env->mem, err) : PL_OK;
 
-    if (code != PL_OK || now == NULL || was[0] == '\0' || strcmp(was, now) == 0)
+    if (code != PL_OK || now == NULL || now[0] == '\0' || was[0] == '\0' || strcmp(was, now) == 0)
         return code;
     pl_event_add(env, PL_WARN, "computed on %s before, now on %s: %s", was, now, advice_of(stage));
     return PL_OK;

@@ -168,7 +168,9 @@ static pl_code judge_level(const planner *p, int i, pl_error *err)
     pl_step_plan *out = &p->plan[i];
     pl_code code = now != NULL ? pl_levels_of(p->store, p->row[i].stage_id, &was, p->mem, err) : PL_OK;
 
-    out->other_level = code == PL_OK && now != NULL && was[0] != '\0' && strcmp(was, now) != 0;
+    if (step->stage->level != NULL && now == NULL)
+        return pl_fail(err, PL_ENOMEM, "the level of a stage");
+    out->other_level = code == PL_OK && now != NULL && now[0] != '\0' && was[0] != '\0' && strcmp(was, now) != 0;
     if (out->other_level && out->reason != NULL)
         out->reason = pl_sprintf(p->mem, "%s; computed on %s, now it would be %s (again: --from %s)", out->reason, was, now,
                                  step->stage->name);

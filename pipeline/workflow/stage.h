@@ -158,7 +158,7 @@ typedef struct pl_stage {
     pl_code (*doubt)(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **why, pl_arena *mem, pl_error *err);
 
     /* Optional: in mem, what changes the last digits of the result but is not part of the key, such as the kind of processor;
-     * NULL: out of memory. It is stored with the run; resuming or merging units of different levels gives a warning. */
+     * "": nothing does; NULL: out of memory. It is stored with the run; resuming or merging units of different levels gives a warning. */
     const char *(*level)(const pl_step *step, pl_arena *mem);
     const char *level_advice; /* what that warning says of the results, and what to do; NULL: that `kernels` pins the level */
 

@@ -106,6 +106,8 @@ static const char *lacks_or_has_too_many(pl_store *s, const pl_workflow *wf, pl_
         if (pl_workflow_step(wf, (const char *)sqlite3_column_text(st, 0)) == NULL)
             why = lack((const char *)sqlite3_column_text(st, 0), "is no longer in the workflow: run the shard again", mem);
     (void)sqlite3_finalize(st);
+    if (why == NULL && code == PL_ENOMEM)
+        return "no memory to look at its stages";
     return why == NULL && code != PL_OK ? "its results.db cannot be read" : why;
 }
 

@@ -215,7 +215,7 @@ static const char *level(const pl_step *step, pl_arena *mem)
 {
     const st_prepare_conf *c = step->conf;
     const ch_kernels *kernels = st_prepare_builds(c) && c->builder == CH_NATIVE ? ch_kernels_choose() : NULL;
-    const char *machine = c->conformer == CH_3D_NONE ? NULL : st_machine_level(mem);
+    const char *machine = c->conformer == CH_3D_NONE ? "" : st_machine_level(mem);
 
     if (machine == NULL || kernels == NULL)
         return machine;
