@@ -275,18 +275,36 @@ void nn_domain_nearest(nn_near *out, const nn_domain *d, int32_t target, const c
         out[i] = (nn_near){ NAN, NULL };
 }
 
-bool nn_domain_knows(const nn_domain *d, const char *inchikey)
+/* The first whose n letters are not before these of the key. */
+static int32_t first_from(const nn_domain *d, const char *inchikey, size_t n)
 {
     int32_t low = 0, high = d->n;
 
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
-        if (strncmp(d->key[middle], inchikey, BLOCK) < 0)
+        if (strncmp(d->key[middle], inchikey, n) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    return low < d->n && strlen(inchikey) >= BLOCK && strncmp(d->key[low], inchikey, BLOCK) == 0;
+    return low;
+}
+
+bool nn_domain_knows(const nn_domain *d, const char *inchikey)
+{
+    const int32_t at = first_from(d, inchikey, BLOCK);
+
+    return at < d->n && strlen(inchikey) >= BLOCK && strncmp(d->key[at], inchikey, BLOCK) == 0;
+}
+
+const char *nn_domain_own(const nn_domain *d, int32_t target, const char *inchikey)
+{
+    const ch_among among = nn_domain_of(d, target);
+
+    for (int32_t i = inchikey[0] != '\0' ? first_from(d, inchikey, NN_DOMAIN_KEY) : d->n; i < d->n && strcmp(d->key[i], inchikey) == 0; i++)
+        if (ch_among_has(&among, i))
+            return d->key[i];
+    return NULL;
 }
 
 bool nn_domain_same(const nn_domain *a, const nn_domain *b)

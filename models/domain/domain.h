@@ -65,6 +65,9 @@ typedef struct nn_near {
  * each block of d is compared with all of them while it is in the cache. */
 void nn_domain_nearest(nn_near *out, const nn_domain *d, int32_t target, const ch_fingerprint *to, int32_t n);
 
+/* The key of d that is this InChIKey, if that molecule has the target; else NULL. It is as near as any other to its own fingerprint. */
+const char *nn_domain_own(const nn_domain *d, int32_t target, const char *inchikey);
+
 /* Whether the domain has a molecule with the first block of this InChIKey: the same atoms and bonds, stereo and isotopes apart. */
 bool nn_domain_knows(const nn_domain *d, const char *inchikey);
 

@@ -66,16 +66,23 @@ static const char *lack(const char *stage, const char *what, pl_arena *mem)
     return words != NULL ? words : "no memory to look at its stages";
 }
 
+static const char *unread(pl_code code)
+{
+    return code == PL_ENOMEM ? "no memory to look at its stages" : "its results.db cannot be read";
+}
+
 const char *st_merge_lacks(pl_store *s, const pl_workflow *wf, pl_arena *mem)
 {
     for (int i = 0; i < wf->n_steps; i++) {
         const char *name = wf->step[i].stage->name;
         pl_stage_row row;
+        pl_code code;
 
         if (!pl_step_in_shard(wf, i))
             continue;
-        if (pl_stage_row_get(s, name, &row, mem, NULL) != PL_OK)
-            return "its results.db cannot be read";
+        code = pl_stage_row_get(s, name, &row, mem, NULL);
+        if (code != PL_OK)
+            return unread(code);
         if (row.stage_id == 0)
             return lack(name, "has not begun", mem);
         if (strcmp(row.key, wf->step[i].key) != 0)
@@ -100,15 +107,16 @@ static const char *lacks_or_has_too_many(pl_store *s, const pl_workflow *wf, pl_
 {
     const char *why = st_merge_lacks(s, wf, mem);
     sqlite3_stmt *st = NULL;
-    pl_code code = why == NULL ? pl_db_prepare(s->db, &st, "SELECT name FROM stage ORDER BY stage_id", NULL) : PL_OK;
+    pl_error err = { 0 };
+    pl_code code = why == NULL ? pl_db_prepare(s->db, &st, "SELECT name FROM stage ORDER BY stage_id", &err) : PL_OK;
 
-    while (why == NULL && pl_db_next(st, &code, NULL))
+    while (why == NULL && pl_db_next(st, &code, &err))
         if (pl_workflow_step(wf, (const char *)sqlite3_column_text(st, 0)) == NULL)
             why = lack((const char *)sqlite3_column_text(st, 0), "is no longer in the workflow: run the shard again", mem);
     (void)sqlite3_finalize(st);
-    if (why == NULL && code == PL_ENOMEM)
-        return "no memory to look at its stages";
-    return why == NULL && code != PL_OK ? "its results.db cannot be read" : why;
+    if (why == NULL && code != PL_OK)
+        why = pl_strdup(mem, err.text);
+    return why == NULL && code != PL_OK ? unread(code) : why;
 }
 
 static const char *why_missing(const pl_workflow *wf, const pl_schema *schema, const char *path, pl_arena *mem)

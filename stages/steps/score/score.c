@@ -346,6 +346,8 @@ static pl_code rows_open(score_state *s, pl_error *err)
     if (code == PL_OK)
         code = pl_insert_open(&s->put_prediction, store->db, store->sums, "prediction",
                               "mol_id,property_id,model_id,value,similarity,nearest,spread,uncertainty", err);
+    if (code == PL_OK)
+        code = pl_db_prepare(store->db, &s->key_of, "SELECT inchikey FROM molecule WHERE mol_id=?", err);
     return code != PL_OK ? code
                          : pl_insert_open(&s->put_score, store->db, store->sums, "score",
                                           "mol_id,property_id,mean,stdev,n_models,similarity,interval90,domain,reasons", err);
@@ -439,6 +441,7 @@ void st_score_close(void *state)
 
     pl_insert_close(&s->put_prediction);
     pl_insert_close(&s->put_score);
+    (void)sqlite3_finalize(s->key_of);
     st_cases_close(&s->cases);
     pl_text_free(&s->reasons);
 }

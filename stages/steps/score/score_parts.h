@@ -37,6 +37,7 @@ typedef struct score_state {
     pl_text reasons;     /* why a molecule is outside; reused for every score */
     double radial_error; /* largest radial error already warned about */
     pl_insert put_prediction, put_score;
+    sqlite3_stmt *key_of; /* the InChIKey of a molecule */
     st_score_taken taken;
 } score_state;
 

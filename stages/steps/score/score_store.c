@@ -13,6 +13,23 @@ static pl_code failure_put(score_state *s, int64_t mol_id, const st_outcome *o, 
     return pl_failure_add(s->env, &(pl_failure){ .mol_id = mol_id, .code = code, .message = message, .attempt = 1 }, err);
 }
 
+/* Others have the fingerprint of a training molecule, too: its mirror image, a longer chain. The nearest of itself is itself. */
+static pl_code own_nearest(nn_near *near, score_state *s, const st_scored_target *t, int64_t mol_id, pl_error *err)
+{
+    const nn_domain *d = &s->scorer.model[t->model].m->domain;
+    const char *own = NULL;
+    pl_code code = PL_OK;
+
+    if (near->key == NULL || near->alike < 1)
+        return PL_OK;
+    (void)sqlite3_bind_int64(s->key_of, 1, mol_id);
+    if (pl_db_next(s->key_of, &code, err))
+        own = nn_domain_own(d, t->output, (const char *)sqlite3_column_text(s->key_of, 0));
+    (void)sqlite3_reset(s->key_of);
+    near->key = own != NULL ? own : near->key;
+    return code;
+}
+
 /* Of one target, in the order of the table's key. */
 static pl_code predictions_put(score_state *s, const st_scored *u, int k, pl_error *err)
 {
@@ -22,10 +39,13 @@ static pl_code predictions_put(score_state *s, const st_scored *u, int k, pl_err
 
     for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
         const st_outcome *o = u->outcome + (int64_t)i * s->scorer.n_targets + k;
-        const nn_near near = st_scored_near(u, i, k); /* NaN and NULL are both stored as NULL */
+        nn_near near = st_scored_near(u, i, k); /* NaN and NULL are both stored as NULL */
         const int at = pl_insert_at(&s->put_prediction);
         if (!st_outcome_is_good(o))
             continue;
+        code = own_nearest(&near, s, t, u->id[i], err);
+        if (code != PL_OK)
+            break;
         (void)sqlite3_bind_int64(st, at, u->id[i]);
         (void)sqlite3_bind_int64(st, at + 1, t->property_id);
         (void)sqlite3_bind_int64(st, at + 2, s->model_id[t->model]);
