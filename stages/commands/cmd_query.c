@@ -172,6 +172,20 @@ static pl_code list_tables(sqlite3 *db, pl_error *err)
     return code;
 }
 
+/* An object of JSON has one value of a name: a reader keeps one of two and says nothing. */
+static pl_code names_check(sqlite3_stmt *st, st_format format, pl_error *err)
+{
+    const int n = format == ST_JSON || format == ST_JSONL ? sqlite3_column_count(st) : 0;
+
+    for (int i = 1; i < n; i++)
+        for (int k = 0; k < i; k++)
+            if (strcmp(sqlite3_column_name(st, i), sqlite3_column_name(st, k)) == 0)
+                return pl_fail(err, PL_ECONFIG,
+                               "SQL: two columns are called '%.100s', and JSON has one of a name: name them with AS, or use --csv",
+                               sqlite3_column_name(st, i));
+    return PL_OK;
+}
+
 /* `query runs/x`: one argument that is a place, not a question. */
 static bool only_place(const pl_args *args) { return args->n == 1 && access(args->arg[0], F_OK) == 0; }
 
@@ -196,6 +210,8 @@ static pl_code query(const st_ask *ask, pl_error *err)
     (void)sqlite3_set_authorizer(db, only_reading, NULL);
     if (code == PL_OK)
         code = prepare(db, sql, &st, err);
+    if (code == PL_OK)
+        code = names_check(st, format, err);
     if (code == PL_OK)
         code = st_rows_print(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, err);
     if (code != PL_OK && st != NULL && is_about_sql(sqlite3_errcode(db) & 0xff))
@@ -243,6 +259,7 @@ const pl_cmd st_cmd_query = {
     .help = "query the results database with SQL, read-only",
     .about = "Without an argument: lists the tables and views. The database is opened for\n"
              "reading only, so this is safe during a run; any SQLite tool can read it too.\n"
+             "As JSON, columns need different names (AS).\n"
              "smarts(smiles, 'c1ccccc1'), similarity(smiles, 'CCO') and scaffold(smiles) are\n"
              "known here as well.\n"
              "\n"

@@ -74,6 +74,7 @@ told(lambda: molsieve.predict("cut.safetensors", ["C"]))
 told(lambda: run(max_time="0.001s"))
 run({"stages": {"rank": {"top": 5}}, "name": "it's: 1"})
 told(lambda: molsieve.results("run").query("DELETE FROM hit"))
+told(lambda: molsieve.results("run").query("SELECT 1 AS a, 2 AS a"))
 with open("run/.lock") as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)
     told(run)
@@ -81,9 +82,9 @@ print(len(molsieve.results("w.yaml").hits))
 """, p).splitlines()
         for line, want in zip(out, (r"3 TooManyFailures .*limits\.failures", r"2 ConfigurationError .*did you mean 'top'", r"2 ConfigurationError no-model is neither",
                                     r"6 SystemResourceError nowhere: No such file", r"5 IntegrityError .*cut\.safetensors", r"75 Stopped ",
-                                    r"2 ConfigurationError .*only reading", r"4 WorkDirectoryLocked ", r"5$")):
+                                    r"2 ConfigurationError .*only reading", r"2 ConfigurationError .*called 'a'", r"4 WorkDirectoryLocked ", r"5$")):
             assert re.match(want, line), (line, want)
-        assert len(out) == 9, out
+        assert len(out) == 10, out
 
 
 def runs_fits_and_searches_are_those_of_the_program():

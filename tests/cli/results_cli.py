@@ -44,6 +44,14 @@ def results_can_be_asked_and_exported():
         some = p.run("query", "--csv", "SELECT value AS v FROM json_each('[null,\"\",\"a\"]')")[1]
         assert some == 'v\n""\n""\na\n', some
         assert len(p.run("query", sql)[1].splitlines()) == len(rows) + 2
+        # JSON has one value of a name: two columns of one name are refused, and CSV has both
+        for sql, name in (("SELECT 1 AS a, 2 AS a", "a"), ("SELECT 1 AS b, 2 AS B, m.mol_id, h.mol_id FROM molecule m JOIN hit h", "mol_id")):
+            for way in (["--json"], ["-f", "jsonl"]):
+                _, out, err = p.run("query", *way, sql, expect=2)
+                assert out == "" and "two columns are called '%s'" % name in err and "AS" in err and "--csv" in err, (out, err)
+            assert p.run("query", "--csv", sql)[1].splitlines()[0].split(",").count(name) == 2
+            p.run("query", sql)
+        assert json.loads(p.run("query", "--json", "SELECT 1 AS a, 2 AS A")[1]) == [{"a": 1, "A": 2}]
         assert "v_funnel" in p.run("query")[1]
         assert json.loads(p.run("query", "--json", "v_funnel")[1])[0]["records"] == 12
         assert json.loads(p.run("query", "--json", "SELECT 1 AS a WHERE 0")[1]) == []
