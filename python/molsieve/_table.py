@@ -6,12 +6,13 @@ import csv
 import json
 import os
 import re
+from collections.abc import Mapping as MappingABC
 from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Union
 
 if TYPE_CHECKING:
     import pandas
 
-Molecules = Union[Iterable[Optional[str]], "pandas.Series", "pandas.DataFrame", "os.PathLike[str]"]
+Molecules = Union[Iterable[Optional[str]], Mapping[Any, Optional[str]], "pandas.Series", "pandas.DataFrame", "os.PathLike[str]"]
 
 
 def pandas_get() -> Any:
@@ -35,8 +36,12 @@ class Texts:
             molecules = molecules[smiles_column_of(molecules, smiles_column)]
         elif smiles_column is not None:
             raise TypeError("smiles_column is for a DataFrame or a file")
-        self.index = getattr(molecules, "index", None)
-        self.index = None if callable(self.index) else self.index  # list.index
+        if isinstance(molecules, MappingABC):
+            self.index: Any = pandas_get().Index(list(molecules), tupleize_cols=False)
+            molecules = molecules.values()
+        else:
+            self.index = getattr(molecules, "index", None)
+            self.index = None if callable(self.index) else self.index  # list.index
         self.smiles: List[str] = [x if isinstance(x, str) else _empty(x, i) for i, x in enumerate(molecules)]
 
     def write(self, path: str) -> None:

@@ -23,7 +23,7 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
     """Predicts with a model; one row for each molecule, in order, with the index of the input.
 
     model      "esol", "qm9-gap", "qm9-homo", a model file, a `Model`; several are an ensemble
-    molecules  SMILES as a list or Series, a DataFrame with a column of SMILES, or a file as pathlib.Path
+    molecules  SMILES as a list or Series, a dict of names and SMILES, a DataFrame with a column of SMILES, or a file as pathlib.Path
 
     The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction
     interval), P_similarity, P_domain ("inside" or "outside"), P_reasons; and `problem`. A molecule without a prediction is a row
