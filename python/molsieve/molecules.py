@@ -32,8 +32,7 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
     >>> molsieve.predict("esol", ["CCO", "c1ccccc1"])[["logS", "logS_interval90", "logS_domain"]]
     """
     pandas_get()
-    many = isinstance(model, (list, tuple))
-    models = ",".join(os.fspath(m) for m in model) if many else os.fspath(model)  # type: ignore[arg-type,union-attr]
+    models = _models_word(model)
     options = flags(structures=structures, count=count, seed=seed, engine=engine, jobs=jobs)
     with tempfile.TemporaryDirectory(prefix="molsieve-") as folder:
         answers = os.path.join(folder, "answers.jsonl")
@@ -49,6 +48,20 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
         rows = json_lines(answers)
     _warn(done)
     return _indexed(rows, texts)
+
+
+def _models_word(model: "ModelLike | Sequence[ModelLike]") -> str:
+    """As the program reads it: one path whole if there is such a file, else several with commas between."""
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    paths = [os.fspath(m) for m in model]
+    if not paths:
+        raise ValueError("model: the list has no model")
+    for path in paths:
+        if "," in path and not (len(paths) == 1 and os.path.exists(path)):
+            raise ValueError("model: %r has a comma, which the program reads as the end of a path; rename the file%s" % (
+                path, "" if os.path.exists(path) else ", or write several models as items of the list"))
+    return ",".join(paths)
 
 
 def _warn(done: program.Done) -> None:
