@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
@@ -101,8 +102,9 @@ def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[Tuple[str, 
 
 
 def _yaml(value: Any) -> str:
-    """JSON is YAML; a path is its name."""
-    return json.dumps(os.fspath(value) if isinstance(value, os.PathLike) else value)
+    """JSON is YAML, but for characters above U+FFFF, which JSON escapes as two; a path is its name."""
+    text = json.dumps(os.fspath(value) if isinstance(value, os.PathLike) else value, ensure_ascii=False)
+    return re.sub(r"[^\x00-\x7e]", lambda c: ("\\u%04x" if ord(c[0]) < 0x10000 else "\\U%08x") % ord(c[0]), text)
 
 
 def search(where: Where, *, smarts: Optional[str] = None, similar: Optional[str] = None, at_least: Optional[float] = None,
