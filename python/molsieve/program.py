@@ -154,12 +154,13 @@ def _writer(stream: "IO[str] | None", progress: bool) -> Callable[[str], object]
 
 
 def _read(pipe: "IO[bytes]", lines: List[str], write: Callable[[str], object]) -> None:
-    for raw in pipe:
-        lines.append(raw.decode("utf-8", errors="replace"))
-        try:
-            write(lines[-1])
-        except Exception:  # a closed stream must not stop the program
-            write = lambda line: None  # noqa: E731
+    with pipe:
+        for raw in pipe:
+            lines.append(raw.decode("utf-8", errors="replace"))
+            try:
+                write(lines[-1])
+            except Exception:  # a closed stream must not stop the program
+                write = lambda line: None  # noqa: E731
 
 
 def _feed(pipe: "IO[bytes]", text: str) -> None:

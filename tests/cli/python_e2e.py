@@ -49,6 +49,43 @@ for wrong in ("CCO", [1]):
                 assert value == asked or abs(value - asked) < 1e-13, (k, name, value, asked)
 
 
+def what_is_passed_arrives_as_it_is():
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 5))
+        p.workflow([p.path("lib.smi")], FLAT)
+        esol = os.path.join(SOURCE, "workflows/models/esol.safetensors")
+        for name in ("one,two.safetensors", "a b.safetensors", "c.safetensors"):
+            shutil.copy(esol, p.path(name))
+        python("""
+import molsieve, os, gc, warnings
+one = molsieve.predict("esol", ["CCO", "CCN"]).logS
+# A mapping is names and SMILES, in its order.
+named = molsieve.predict("esol", {"b": "CCO", "a": "CCN"})
+assert list(named.index) == ["b", "a"] and list(named.logS) == list(one), named
+assert list(molsieve.predict("esol", {(1, 2): "CCO"}).index) == [(1, 2)] and len(molsieve.predict("esol", {})) == 0
+assert list(molsieve.conformers({"b": "CCO", "a": "CCN"}, count=1).molecule) == ["b", "a"]
+# Paths of models: a comma is between two of them; a blank is part of a name.
+assert abs(molsieve.predict(["a b.safetensors", "c.safetensors"], ["CCO"]).logS[0] - one[0]) < 1e-12
+assert molsieve.predict(["one,two.safetensors"], ["CCO"]).logS[0] == one[0] == molsieve.predict("one,two.safetensors", ["CCO"]).logS[0]
+for models, said in ((["one,two.safetensors", "c.safetensors"], "one,two.safetensors"), ([], "no model")):
+    try:
+        molsieve.predict(models, ["CCO"])
+        raise SystemExit("accepted %r" % models)
+    except ValueError as e:
+        assert said in str(e) and not isinstance(e, molsieve.Error), e
+# Texts of settings.
+for text in ("\U0001f9ea", "\\\\ud83e\\\\udd2a \u00e9\u4e2d", "\u2028\u00a0\ufeff\ufffd", 'a "b" \\\\U0001f9ea \U0010fffd', "it's: [1] #2"):
+    found = molsieve.run("w.yaml", {"workdir": text}, progress=False)
+    assert os.path.samefile(found.path, os.path.join(text, "results.db")) and len(found.hits) == 5, found
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    molsieve.command("--version")
+    molsieve.program.call("predict", "esol", "-", "--input-format", "smi", input="CCO a\\n")
+    gc.collect()
+    assert not told, [str(w.message) for w in told]
+""", p)
+
+
 def errors_are_exceptions_with_text_and_status():
     with Project() as p:
         p.put("lib.smi", lines_of(data("library.smi"), 60))
@@ -290,6 +327,6 @@ for os.environ["MOLSIEVE"] in %r:
 
 
 if __name__ == "__main__":
-    sieve.main([predictions_are_rows_with_the_index_of_the_input, errors_are_exceptions_with_text_and_status,
+    sieve.main([predictions_are_rows_with_the_index_of_the_input, what_is_passed_arrives_as_it_is, errors_are_exceptions_with_text_and_status,
                 runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls, an_interrupt_stops_in_order_and_the_call_goes_on,
                 a_program_that_cannot_run_here_is_told])
