@@ -7,7 +7,8 @@ import json
 import os
 import re
 from collections.abc import Mapping as MappingABC
-from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Union
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Iterable, List, Mapping, Optional, Tuple, Union
 
 if TYPE_CHECKING:
     import pandas
@@ -32,8 +33,12 @@ class Texts:
     def __init__(self, molecules: Any, smiles_column: Optional[str]):
         if isinstance(molecules, (str, bytes)):
             raise TypeError("molecules: a list of SMILES such as ['CCO'], a Series, a DataFrame, or pathlib.Path('FILE')")
+        self.others: List[Tuple[str, Any]] = []
         if hasattr(molecules, "columns"):
-            molecules = molecules[smiles_column_of(molecules, smiles_column)]
+            smiles = smiles_column_of(molecules, smiles_column)
+            self.others = [(name, molecules.iloc[:, at]) for at, name in enumerate(molecules.columns)
+                           if isinstance(name, str) and name != smiles and name.strip()]
+            molecules = molecules[smiles]
         elif smiles_column is not None:
             raise TypeError("smiles_column is for a DataFrame or a file")
         if isinstance(molecules, MappingABC):
@@ -44,17 +49,30 @@ class Texts:
             self.index = None if callable(self.index) else self.index  # list.index
         self.smiles: List[str] = [x if isinstance(x, str) else _empty(x, i) for i, x in enumerate(molecules)]
 
-    def write(self, path: str) -> None:
-        """As CSV with the columns id and smiles; one empty row where there is none, so that the answer has its columns."""
+    def write(self, path: str, others: bool = False) -> Tuple[str, str]:
+        """As CSV with the columns id and smiles, and with the others of a DataFrame; one empty row where there is none, so that the
+        answer has its columns. Returns the names of the first two, which have a line behind them if others have these names."""
+        columns = self.others if others else []
+        taken = {name.lower() for name, _ in columns}
+        names = [name + "_" * next(n for n in range(len(taken) + 1) if name + "_" * n not in taken) for name in ("id", "smiles")]
         with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="") as f:
             out = csv.writer(f, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            out.writerow(("id", "smiles"))
-            out.writerows((i, _CONTROL.sub("?", x)) for i, x in enumerate(self.smiles or [""]))
+            out.writerow((*names, *(_CONTROL.sub("?", name) for name, _ in columns)))
+            cells = zip(*(values for _, values in columns)) if columns else repeat(())
+            for i, (x, row) in enumerate(zip(self.smiles, cells)):
+                out.writerow((i, _CONTROL.sub("?", x), *("" if _is_missing(c) else _CONTROL.sub(" ", str(c)) for c in row)))
+            if not self.smiles:
+                out.writerow((0, "", *("" for _ in columns)))
+        return names[0], names[1]
+
+
+def _is_missing(x: Any) -> bool:
+    return x is None or type(x).__name__ in ("NAType", "NaTType") or (isinstance(x, float) and x != x)
 
 
 def _empty(x: Any, row: int) -> str:
     """None, NaN and NA are rows without a SMILES."""
-    if x is None or type(x).__name__ == "NAType" or (isinstance(x, float) and x != x):
+    if _is_missing(x):
         return ""
     raise TypeError("row %d: a SMILES is a str, and this is a %s" % (row, type(x).__name__))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import warnings
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from . import errors, program
 from ._table import Molecules, Texts, flags, frame_of, json_lines, pandas_get
@@ -18,14 +18,17 @@ ModelLike = Union[str, "os.PathLike[str]"]
 
 def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, smiles_column: Optional[str] = None,
             columns: Optional[Sequence[str]] = None, id_column: Optional[str] = None, input_format: Optional[str] = None,
-            structures: Optional[str] = None, count: Optional[int] = None, seed: Optional[int] = None,
+            set: Optional[Mapping[str, float]] = None, structures: Optional[str] = None,  # noqa: A002 - the option --set
+            count: Optional[int] = None, seed: Optional[int] = None,
             engine: Optional[str] = None, jobs: Optional[int] = None) -> "pandas.DataFrame":
     """Predicts with a model; one row for each molecule, in order, with the index of the input.
 
     model      "esol", "qm9-gap", "qm9-homo", a model file, a `Model`; several are an ensemble
     molecules  SMILES as a list or Series, a dict of names and SMILES, a DataFrame with a column of SMILES, or a file as pathlib.Path
+    set        {"temperature": 37}: one value for all molecules of a column that the model reads
 
-    The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction
+    A model that reads columns, such as a temperature, finds them in the DataFrame; a missing value there is a `problem`. `columns` may
+    name columns of the DataFrame, too. The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction
     interval), P_similarity, P_domain ("inside" or "outside"), P_reasons; and `problem`. A molecule without a prediction is a row
     with a `problem`, not an exception. The other arguments are the options of `molsieve predict`.
 
@@ -33,7 +36,7 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
     """
     pandas_get()
     models = _models_word(model)
-    options = flags(structures=structures, count=count, seed=seed, engine=engine, jobs=jobs)
+    options = flags(set=_set_word(set), structures=structures, count=count, seed=seed, engine=engine, jobs=jobs)
     with tempfile.TemporaryDirectory(prefix="molsieve-") as folder:
         answers = os.path.join(folder, "answers.jsonl")
         if isinstance(molecules, os.PathLike):
@@ -41,13 +44,20 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
             options += flags(smiles_column=smiles_column, id_column=id_column, input_format=input_format, columns=columns)
         else:
             texts, given = Texts(molecules, smiles_column), os.path.join(folder, "molecules.csv")
-            texts.write(given)
+            id_name, smiles_name = texts.write(given, others=True)
             wanted = None if columns is None else ["title", *(c for c in columns if c != "title")]
-            options += flags(smiles_column="smiles", id_column="id", columns=wanted)
+            options += flags(smiles_column=smiles_name, id_column=id_name, columns=wanted)
         done = program.call("predict", models, given, "--output", answers, "--quiet", *options, allowed=(0, 3))
         rows = json_lines(answers)
     _warn(done)
     return _indexed(rows, texts)
+
+
+def _set_word(values: Optional[Mapping[str, float]]) -> Optional[str]:
+    for name in values or ():
+        if "," in name:
+            raise ValueError("set: %r has a comma, which the program reads as the end of a value" % name)
+    return ",".join("%s=%r" % (name, float(value)) for name, value in values.items()) if values else None
 
 
 def _models_word(model: "ModelLike | Sequence[ModelLike]") -> str:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: what it returns and raises is what the program answers; what cannot run here is told."""
+import csv
 import json
 import os
 import re
@@ -84,6 +85,55 @@ with warnings.catch_warnings(record=True) as told:
     gc.collect()
     assert not told, [str(w.message) for w in told]
 """, p)
+
+
+def models_get_the_columns_that_they_read():
+    with Project() as p:
+        rows = csv.DictReader(lines_of(os.path.join(SOURCE, "workflows/data/esol.csv"), 121).decode().splitlines())
+        measured = ["%s,%d,%.1f,%.3f" % (r["smiles"], 5 + k % 3 * 20, 4 + k % 7 / 2, float(r["logS"]) + k % 3) for k, r in enumerate(rows)]
+        p.put("in.csv", "smiles,temperature,pH,y\n" + "\n".join(measured) + "\n")
+        p.run("fit", "in.csv", "--target", "y", "--inputs", "temperature,pH", "--family", "trees", "-o", "y.safetensors", "-q", expect=None)
+        p.put("lib.csv", "id,SMILES,temperature,pH,smiles,note\n" + "".join('%d,%s,%s,%s,C,"a, ""b"" c"\n' % ((k,) + x) for k, x in enumerate((
+            ("CCO", "20", "7"), ("CCO", "60", "7"), ("CCCCCCO", "20.5", ""), ("CCN", "", "5"), ("CCN", "1e300", "5"), ("c1ccccc1", "25", "6.5")))))
+        ask = ["y.safetensors", "lib.csv", "--id-column", "id", "--smiles-column", "SMILES", "-f", "jsonl", "-j", "1"]
+        want = [[json.loads(x) for x in p.run("predict", *ask, *more, expect=expect)[1].splitlines()]
+                for more, expect in (([], 3), (["--set", "pH=6,temperature=37"], 0))]
+        got = json.loads(python("""
+import molsieve, pandas, json
+frame = pandas.read_csv("lib.csv", index_col="id")
+frame["note"] = 'a, "b" c'
+ask = lambda *a, **k: molsieve.predict("y.safetensors", *a, **k).drop(columns="smiles")
+rows = lambda x: json.loads(x.to_json(orient="records", double_precision=15))
+first = ask(frame, smiles_column="SMILES")
+assert list(first.index) == list(range(6)), first
+# Kinds of missing values and of numbers; columns that are asked for; columns whose names are ours, twice there or no text.
+odd = frame.assign(temperature=frame.temperature.astype(object).where(frame.temperature.notna(), None), pH=frame.pH.astype("Float64"), id=7, title="t")
+odd[5] = [object()] * 6
+odd = pandas.concat([odd, frame[["note"]]], axis=1)
+assert ask(odd, smiles_column="SMILES").equals(first)
+asked = ask(frame, smiles_column="SMILES", columns=["smiles", "y", "note", "temperature"])
+assert list(asked.note) == ['a, "b" c'] * 6 and float(asked.temperature[2]) == 20.5, asked
+fixed = ask(list(frame.SMILES), set={"temperature": 37, "pH": 6.0})
+assert ask(frame, smiles_column="SMILES", set={"temperature": 37, "pH": 6}).equals(fixed)
+assert len(ask(frame[:0], smiles_column="SMILES")) == 0
+for call, error, said in ((lambda: ask(["CCO"]), molsieve.ConfigurationError, "--set pH=NUMBER,temperature=NUMBER"),
+                          (lambda: ask(["CCO"], set={"pH": 7}), molsieve.ConfigurationError, "temperature"),
+                          (lambda: ask(["CCO"], set={"pH": float("nan"), "temperature": 1}), molsieve.ConfigurationError, "is no number"),
+                          (lambda: ask(["CCO"], set={"a,b": 7}), ValueError, "comma"), (lambda: ask(["CCO"], set={"pH": "x"}), ValueError, "x")):
+    try:
+        call()
+        raise SystemExit("not refused: " + said)
+    except error as e:
+        assert said in str(e), e
+print(json.dumps([rows(first), rows(fixed)]))
+""", p))
+        for ours, theirs in zip(got, want):
+            assert len(ours) == len(theirs) == 6
+            for a, b in zip(ours, theirs):
+                for name, value in a.items():
+                    assert value == b[name] or abs(value - b[name]) < 1e-13, (name, a, b)
+        y = [r["y"] for r in got[0]]
+        assert y[0] != y[1] and y[0] is not None and y[2:5] == [None] * 3 and y[5] is not None, y
 
 
 def errors_are_exceptions_with_text_and_status():
@@ -328,5 +378,5 @@ for os.environ["MOLSIEVE"] in %r:
 
 if __name__ == "__main__":
     sieve.main([predictions_are_rows_with_the_index_of_the_input, what_is_passed_arrives_as_it_is, errors_are_exceptions_with_text_and_status,
-                runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls, an_interrupt_stops_in_order_and_the_call_goes_on,
+                models_get_the_columns_that_they_read, runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls, an_interrupt_stops_in_order_and_the_call_goes_on,
                 a_program_that_cannot_run_here_is_told])
