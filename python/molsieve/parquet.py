@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import sqlite3
 import subprocess
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _ROWS = 65536  # of a group of rows
 _TEXTS = {"title", "smiles", "inchikey", "formula", "alerts", "removed", "geometry"}
 _INTEGERS = {"rank", "front", "cluster", "n_similar", "undefined_stereo", "hbd", "hba", "rotb", "rings", "n_heavy", "charge"}
+_PARTS = ("", "_unit", "_stdev", "_interval90", "_similarity", "_domain", "_reasons", "_measured")  # in the order of the columns
 _ENDS_OF_TEXT, _ENDS_WITH_UNIT = ("_unit", "_domain", "_reasons"), ("", "_stdev", "_interval90", "_measured")
 
 
@@ -67,46 +69,54 @@ def _docs(where: Where, tables: str) -> Dict[str, Tuple[Optional[str], str]]:
 
 
 def _query(where: Where, sql: str) -> List[Dict[str, Any]]:
-    return _rows_of("query", "--json", sql, where=where)
-
-
-def _rows_of(*command: str, where: Where) -> List[Dict[str, Any]]:
-    import json
-
-    rows: List[Dict[str, Any]] = json.loads(program.call(*command, os.fspath(where)).out)
+    rows: List[Dict[str, Any]] = json.loads(program.call("query", "--json", sql, os.fspath(where)).out)
     return rows
 
 
 # ---- molecules: the columns of `molsieve export csv` ----
 
 
-def _of_property(name: str, units: Dict[str, Optional[str]], docs: Dict[str, Any]) -> Tuple[Optional[str], str]:
-    """The property of a column, or None, and what follows its name."""
-    for end in _ENDS_WITH_UNIT + _ENDS_OF_TEXT + ("_similarity",):
-        base = name[:len(name) - len(end)] if name.endswith(end) else None
-        if base in units and (end or base not in docs):
-            return base, end
-        if base is not None and base.endswith("_predicted") and base[:-len("_predicted")] in units:
-            return base[:-len("_predicted")], end
-    return None, ""
+# What there is of a property, as stages/steps/rank/table_columns.c asks.
+_PROPERTIES = """SELECT name, unit, json_array(n>0, unit NOT IN ('','1'), n>1,
+    EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.interval90 IS NOT NULL),
+    EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.similarity IS NOT NULL),
+    EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.domain IS NOT NULL),
+    EXISTS(SELECT 1 FROM score s WHERE s.property_id=p.property_id AND s.reasons IS NOT NULL), measured) AS parts
+  FROM (SELECT *, (SELECT coalesce(max(n_models),0) FROM score s WHERE s.property_id=q.property_id) AS n,
+    EXISTS(SELECT 1 FROM label l WHERE l.property_id=q.property_id) AS measured FROM property q) p WHERE n>0 OR measured ORDER BY name"""
 
 
-def _unit_of(name: str, of: str, end: str, units: Dict[str, Optional[str]], one: Dict[str, Any]) -> Optional[str]:
-    """The unit of a column. A label and a prediction in another unit are two properties of one name, and `one`, any molecule, says whose
-    column it is; a property without a unit has no such column."""
-    if end not in _ENDS_WITH_UNIT:
-        return None
-    told = one.get(name[:len(name) - len(end)] + "_unit")
-    return str(told) if told else "1" if units[of] == "1" else None
+def _bases(plain: str) -> Iterator[str]:
+    """What the columns of a property may begin with; another column may have its name."""
+    yield plain
+    yield plain + "_predicted"
+    for k in range(2, 1000):
+        yield "%s_%d" % (plain, k)
 
 
-def _molecule_field(name: str, units: Dict[str, Optional[str]], docs: Dict[str, Any], one: Dict[str, Any]) -> "pyarrow.Field":
+def _of_properties(names: List[str], where: Where) -> Dict[str, Tuple[str, str, Optional[str]]]:
+    """The property of a column, what follows its name, and its unit. The name alone does not tell: y_domain may be the domain of y or a
+    property. But the columns stand in the order of the properties and of their parts."""
+    found: Dict[str, Tuple[str, str, Optional[str]]] = {}
+    at = names.index("objective") + 1
+    for r in _query(where, _PROPERTIES):
+        ends = [end for end, there in zip(_PARTS, json.loads(r["parts"])) if there]
+        unit = " (%s)" % r["unit"]
+        plain = r["name"][:-len(unit)] if r["unit"] and r["name"].endswith(unit) and r["name"] != unit else r["name"]
+        base = next((b for b in _bases(plain) if names[at:at + len(ends)] == [b + end for end in ends]), None)
+        if base is None:
+            raise errors.Error("%s: the columns changed while they were read (property %s); call again" % (os.fspath(where), r["name"]))
+        found.update((base + end, (plain, end, r["unit"] if end in _ENDS_WITH_UNIT else None)) for end in ends)
+        at += len(ends)
+    return found
+
+
+def _molecule_field(name: str, of: Dict[str, Tuple[str, str, Optional[str]]], docs: Dict[str, Any]) -> "pyarrow.Field":
     import pyarrow
 
-    of, end = _of_property(name, units, docs)
-    if of is not None and name not in _TEXTS | _INTEGERS:
-        kind = pyarrow.string() if end in _ENDS_OF_TEXT else pyarrow.float64()
-        return _field(name, kind, _unit_of(name, of, end, units, one), "property " + of if not end else None)
+    if name in of:
+        plain, end, unit = of[name]
+        return _field(name, pyarrow.string() if end in _ENDS_OF_TEXT else pyarrow.float64(), unit, "property " + plain if not end else None)
     kind = pyarrow.string() if name in _TEXTS else pyarrow.int64() if name in _INTEGERS else pyarrow.float64()
     return _field(name, kind, *docs.get(name, (None, None)))
 
@@ -115,8 +125,6 @@ def _molecules(where: Where, everything: bool, condition: Optional[str]) -> "Tup
     import pyarrow
 
     docs = _docs(where, "'molecule','hit'")
-    units = {r["name"]: r["unit"] for r in _query(where, "SELECT name, unit FROM property")}
-    one = (_rows_of("search", "--where", "n_atoms >= 0", "--limit", "1", "--json", where=where) or [{}])[0]
     options = (["--all"] if everything else []) + (["--where", condition] if condition is not None else [])
     command = [program.path(), "export", "csv", *options, os.fspath(where)]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -124,12 +132,13 @@ def _molecules(where: Where, everything: bool, condition: Optional[str]) -> "Tup
     try:
         head = child.stdout.readline()
         names = next(csv.reader([head.decode()])) if head else []
-        schema = pyarrow.schema([_molecule_field(name, units, docs, one) for name in names])
+        if not names:
+            _end(child)
+        of = _of_properties(names, where) if names else {}
+        schema = pyarrow.schema([_molecule_field(name, of, docs) for name in names])
     except BaseException:
-        child.kill()
+        _close(child)
         raise
-    if not names:
-        _end(child)
     return schema, _rows(child, schema)
 
 
@@ -151,12 +160,16 @@ def _rows(child: "subprocess.Popen[bytes]", schema: "pyarrow.Schema") -> "Iterat
             yield pyarrow.RecordBatch.from_arrays(batch.columns, schema=schema)
         _end(child)
     finally:
-        if child.poll() is None:
-            child.kill()
-        child.wait()
-        for pipe in (child.stdout, child.stderr):
-            if pipe is not None:
-                pipe.close()
+        _close(child)
+
+
+def _close(child: "subprocess.Popen[bytes]") -> None:
+    if child.poll() is None:
+        child.kill()
+    child.wait()
+    for pipe in (child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
@@ -176,8 +189,6 @@ def _database(where: Where) -> str:
     if os.path.isdir(path):
         return os.path.join(path, "results.db")
     if path.endswith((".yaml", ".yml")):
-        import json
-
         return str(json.loads(program.call("plan", "--json", path).out)["results"])
     return path
 

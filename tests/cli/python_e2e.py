@@ -275,6 +275,35 @@ assert units("gap,") == {"gap_measured": "Eh", "gap, late": "eV"}, units("gap,")
 """, p)
 
 
+def parquet_tells_columns_of_one_name_apart():
+    """A property may be called as a column of another one: a number as the domain of logS, which is a text, or as a descriptor."""
+    with Project() as p:
+        names = ["logS_domain", "logS_unit", "logS", "mw", "logS_interval90_unit", "a b_unit"]
+        p.put("odd.csv", "smiles,name,%s\n" % ",".join(names) + "".join("%s,m%d%s\n" % (x, k, ",%d.5" % k * len(names)) for k, x in enumerate(("CCO", "CCCO", "CCN"))))
+        for run in ("logS_domain", "logS_reasons_domain", "mw"):
+            stages = "  read: {}\n  prepare: {properties: {%s}}\n  graph: {edges: bonds}\n  basis: {}\n  score: {models: [esol]}\n" % ", ".join(
+                "%s: {unit: %s}" % (x, "eV" if x == "logS_unit" else '""') for x in names)
+            stages += "  external: {command: [sh, -c, \"printf 'n\\\\n7'\", '{input}'], input: smiles, output: csv, value: n, property: %s, better: high}\n" % run
+            p.workflow([p.path("odd.csv")], stages, name=run + ".yaml", workdir=run,
+                       extra="models: {esol: {path: %s}}\n" % os.path.join(SOURCE, "workflows/models/esol.safetensors"))
+            p.run("run", run + ".yaml", "-q")
+            python("""
+import csv, molsieve, molsieve.parquet, pyarrow as pa, pyarrow.parquet as pq
+run = %r
+rows = list(csv.DictReader(molsieve.command("export", "csv", "--all", run).splitlines()))
+molsieve.parquet.write(run, run + ".parquet", all=True)
+got = pq.read_table(run + ".parquet")
+assert got.column_names == list(rows[0]), got.column_names
+for name in got.column_names:
+    field, texts = got.schema.field(name), [r[name] for r in rows]
+    assert field.type != pa.string() or not any(x.replace(".", "").isdigit() for x in texts), (name, texts)
+    kind = {pa.int64(): int, pa.float64(): float, pa.string(): str}[field.type]
+    assert got[name].to_pylist() == [kind(x) if x else None for x in texts], name
+unit = lambda name: (got.schema.field(name).metadata or {}).get(b"unit")
+assert unit("logS") == unit("logS_measured") == b"log10(mol/L)" and unit("logS_unit_measured") == b"eV" and unit("logS_unit") is unit("logS_domain") is None
+""" % run, p)
+
+
 INTERRUPTED = """
 import molsieve
 print("begun", flush=True)
@@ -378,5 +407,6 @@ for os.environ["MOLSIEVE"] in %r:
 
 if __name__ == "__main__":
     sieve.main([predictions_are_rows_with_the_index_of_the_input, what_is_passed_arrives_as_it_is, errors_are_exceptions_with_text_and_status,
-                models_get_the_columns_that_they_read, runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls, an_interrupt_stops_in_order_and_the_call_goes_on,
+                models_get_the_columns_that_they_read, runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls,
+                parquet_tells_columns_of_one_name_apart, an_interrupt_stops_in_order_and_the_call_goes_on,
                 a_program_that_cannot_run_here_is_told])
