@@ -28,7 +28,9 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
     set        {"temperature": 37}: one value for all molecules of a column that the model reads
 
     A model that reads columns, such as a temperature, finds them in the DataFrame; a missing value there is a `problem`. `columns` may
-    name columns of the DataFrame, too. The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction
+    name columns of the DataFrame, too.
+
+    The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction
     interval), P_similarity, P_domain ("inside" or "outside"), P_reasons; and `problem`. A molecule without a prediction is a row
     with a `problem`, not an exception. The other arguments are the options of `molsieve predict`.
 
