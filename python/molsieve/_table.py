@@ -60,7 +60,7 @@ class Texts:
             out.writerow((*names, *(_CONTROL.sub("?", name) for name, _ in columns)))
             cells = zip(*(values for _, values in columns)) if columns else repeat(())
             for i, (x, row) in enumerate(zip(self.smiles, cells)):
-                out.writerow((i, _CONTROL.sub("?", x), *("" if _is_missing(c) else _CONTROL.sub(" ", str(c)) for c in row)))
+                out.writerow((i, _CONTROL.sub("?", x), *map(_cell, row)))
             if not self.smiles:
                 out.writerow((0, "", *("" for _ in columns)))
         return names[0], names[1]
@@ -68,6 +68,13 @@ class Texts:
 
 def _is_missing(x: Any) -> bool:
     return x is None or type(x).__name__ in ("NAType", "NaTType") or (isinstance(x, float) and x != x)
+
+
+def _cell(x: Any) -> Any:
+    """As the writer of CSV takes it."""
+    if type(x) is float or type(x) is int:  # of a large table nearly all
+        return x if x == x else ""
+    return "" if _is_missing(x) else _CONTROL.sub(" ", str(x))
 
 
 def _empty(x: Any, row: int) -> str:
