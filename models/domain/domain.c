@@ -301,7 +301,8 @@ const char *nn_domain_own(const nn_domain *d, int32_t target, const char *inchik
 {
     const ch_among among = nn_domain_of(d, target);
 
-    for (int32_t i = inchikey[0] != '\0' ? first_from(d, inchikey, NN_DOMAIN_KEY) : d->n; i < d->n && strcmp(d->key[i], inchikey) == 0; i++)
+    for (int32_t i = inchikey[0] != '\0' ? first_from(d, inchikey, NN_DOMAIN_KEY) : d->n;
+         i < d->n && strcmp(d->key[i], inchikey) == 0; i++)
         if (ch_among_has(&among, i))
             return d->key[i];
     return NULL;
