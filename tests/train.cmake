@@ -30,7 +30,7 @@ target_link_options(test_train_engine PRIVATE ${seen_requests} -Wl,--wrap=pl_are
 molsieve_test(train_oom oom/train_oom_test.c LABEL oom USES molsieve::models)
 foreach(case a_split_depends_on_the_seed_and_the_molecules_alone whole_scaffolds_are_in_one_part
         scaffold_splits_of_others_are_theirs shares_that_whole_groups_cannot_have_are_warned_of
-        a_split_by_time_trains_on_what_came_first)
+        a_split_by_time_trains_on_what_came_first a_molecule_of_several_times_counts_as_of_the_last)
   molsieve_script_test(${case} cli/split_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case the_weights_are_the_same_after_kills a_budget_ends_with_a_whole_schedule every_fault_point_of_training_is_survived

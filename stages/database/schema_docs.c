@@ -196,10 +196,10 @@ const char *const st_schema_docs[][4] = {
     { "label", "mol_id", NULL, "molecule" },
     { "label", "property_id", NULL, "property that was measured or computed" },
     { "label", "value", "property.unit",
-      "value from the input; the mean, or by dedupe.on_conflict the first, of the molecule's records" },
+      "value from the input; the mean, or by dedupe.on_conflict the first, of the molecule's records; of the times of a split the last" },
     { "label", "n_measurements", NULL, "records that gave a value" },
     { "label", "spread", "property.unit",
-      "sample standard deviation of those values, or from the first if that is kept; 0 for "
+      "sample standard deviation of those values, or from the one that is kept; 0 for "
       "one value" },
     { "split", "mol_id", NULL, "molecule" },
     { "split", "part", NULL, "train, valid, test or calibration" },

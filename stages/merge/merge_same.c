@@ -85,7 +85,7 @@ static pl_code add_labels(st_merging *m, sqlite3_stmt *get, sqlite3_stmt *put, p
             property = sqlite3_column_int64(get, 1);
             l = (st_label){ 0 };
         }
-        st_label_add(&l, sqlite3_column_double(get, 2), c);
+        st_label_add(&l, sqlite3_column_double(get, 2), st_label_conflict(c, (const char *)sqlite3_column_text(get, 3)));
     }
     return code == PL_OK ? put_label(put, mol, property, &l, err) : code;
 }
@@ -95,8 +95,9 @@ static pl_code unite_labels(st_merging *m, pl_error *err)
     sqlite3 *db = m->store->db;
     sqlite3_stmt *get = NULL, *put = NULL;
     pl_code code = pl_db_prepare(db, &get,
-                                 "SELECT r.mol_id, x.property_id, x.value FROM (SELECT DISTINCT first FROM merge_same) f "
+                                 "SELECT r.mol_id, x.property_id, x.value, p.name FROM (SELECT DISTINCT first FROM merge_same) f "
                                  "CROSS JOIN record r ON r.mol_id=f.first CROSS JOIN merge_label x ON x.record_id=r.record_id "
+                                 "CROSS JOIN property p USING(property_id) "
                                  "ORDER BY 1, 2, x.record_id",
                                  err);
 

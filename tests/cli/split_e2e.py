@@ -167,6 +167,39 @@ def a_split_by_time_trains_on_what_came_first():
         assert "called month" in p.run("run", "a.yaml", "-q", "stages.split.column=month", expect=2)[2]
 
 
+def a_molecule_of_several_times_counts_as_of_the_last():
+    """What was measured later is not learned, in whatever order the records come, in one run and of merged shards."""
+    years = dict(zip(SMILES, range(1990, 2010)))
+    with sieve.Project() as p:
+        rows = list(years.items()) + [("CCO", 2030), ("CCN", 1980), ("CCC", 1992), ("CCCl", 2000), ("CCCl", 2031)]
+        stages = ("  read: {unit: 4}\n  prepare: {conformers: {source: none}%s}\n"
+                  "  split: {method: time, column: year, fractions: {train: 0.5, valid: 0.25, test: 0.25}}\n")
+        got = {}
+        for name, order, more in (("a", 1, ""), ("b", -1, ""), ("c", 1, ", dedupe: {on_conflict: first}")):
+            p.put(name + ".csv", "smiles,year\n" + "".join("%s,%d\n" % row for row in rows[::order]))
+            p.workflow([name + ".csv"], stages % more, name=name + ".yaml", workdir=name)
+            p.run("run", name + ".yaml", "-q")
+            got[name] = p.rows("SELECT inchikey, value, n_measurements, spread>0, part FROM split JOIN molecule USING(mol_id) JOIN label "
+                               "USING(mol_id) ORDER BY 1", workdir=name)
+            told = [m for m, in p.rows("SELECT message FROM event WHERE level='warn' AND stage='split'", workdir=name)]
+            assert "3 molecules have records with several values in year; each counts as of the last" in told, told
+        assert len(got["a"]) == 20 and got["a"] == got["b"] == got["c"], got
+        late = [(year, n, part) for _, year, n, differs, part in got["a"] if differs]
+        assert sorted(late) == [(1991, 2, "train"), (2030, 2, "test"), (2031, 3, "test")], late
+        for k in (0, 1):
+            p.run("run", "a.yaml", "--shard", "%d/2" % k, "-q", "workdir=shards")
+        p.run("merge", "a.yaml", "-q", "workdir=shards")
+        p.run("run", "a.yaml", "-q", "workdir=shards")
+        assert p.rows("SELECT inchikey, value, n_measurements, spread>0, part FROM split JOIN molecule USING(mol_id) JOIN label USING(mol_id) "
+                      "ORDER BY 1", workdir="shards") == got["a"]
+        # A library that was prepared for another split is prepared again; the mean of other labels stays.
+        p.run("run", "a.yaml", "-q", "workdir=other", "stages.split={method: random}")
+        assert p.one("SELECT count(*) FROM label WHERE value=2010", workdir="other") == 1
+        p.run("run", "a.yaml", "-q", "workdir=other")
+        assert p.one("SELECT count(*) FROM label WHERE value=2030", workdir="other") == 1
+        assert "at most 200 bytes" in p.run("check", "a.yaml", "stages.split.column=" + 201 * "x", expect=2)[2]
+
+
 def a_split_depends_on_the_seed_and_the_molecules_alone():
     """The split does not depend on the order of records; stereoisomers stay together; columns and files are followed."""
     prepare = "  read: {}\n  prepare: {conformers: {source: none}}\n"
@@ -255,4 +288,5 @@ def a_split_depends_on_the_seed_and_the_molecules_alone():
 
 if __name__ == "__main__":
     sieve.main([a_split_depends_on_the_seed_and_the_molecules_alone, whole_scaffolds_are_in_one_part, scaffold_splits_of_others_are_theirs,
-                shares_that_whole_groups_cannot_have_are_warned_of, a_split_by_time_trains_on_what_came_first])
+                shares_that_whole_groups_cannot_have_are_warned_of, a_split_by_time_trains_on_what_came_first,
+                a_molecule_of_several_times_counts_as_of_the_last])

@@ -11,6 +11,7 @@
 #include "pipeline/workflow/workflow.h"
 #include "stages/database/measured.h"
 #include "stages/steps/dataset/split_parts.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/prepare.h"
 
 #define AT(member) offsetof(split_conf, member)
@@ -91,6 +92,8 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
 
     if (c->method == BY_COLUMN || c->method == BY_TIME)
         st_label_check(wf, step, c->column, problems);
+    if (c->method == BY_TIME && strlen(c->column) >= PL_NAME_BYTES)
+        pl_problem_add(problems, step->node, "column: the name of a time has at most %d bytes", PL_NAME_BYTES - 1);
     for (int p = 0; p < ST_SPLIT_PARTS; p++)
         sum += c->fraction[p];
     if (shares && !(fabs(sum - 1.0) <= 1e-6))
@@ -102,6 +105,16 @@ static void check(const pl_workflow *wf, const pl_step *step, pl_problems *probl
     folds_check(c, step, problems);
     if (c->method == BY_FILE && c->path == NULL)
         pl_problem_add(problems, step->node, "method: file needs `path`");
+}
+
+/* Of a molecule whose records are of several times prepare keeps the last. */
+static void names(const pl_workflow *wf, const pl_step *step, const char *what, pl_names *out)
+{
+    const split_conf *c = step->conf;
+
+    (void)wf;
+    if (strcmp(what, ST_TIMES) == 0 && c->method == BY_TIME)
+        pl_names_add(out, c->column);
 }
 
 static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, const char **extra_json, pl_arena *mem,
@@ -436,6 +449,7 @@ const pl_stage st_split = {
     .needs = needs,
     .reads_blocks = reads_blocks,
     .item = "molecules",
+    .names = names,
     .check = check,
     .key = key,
     .open = stage_open,

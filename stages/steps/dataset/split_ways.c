@@ -27,7 +27,7 @@ member *st_split_member(const split_state *s, int64_t mol_id)
 
 /* ---- a label ---- */
 
-/* contrary: counts molecules whose records have several values, and these get none; NULL: they have the mean. */
+/* contrary: counts molecules whose records have several values. They have none of a column, and the last of a time (ST_TIMES). */
 static pl_code values_read(split_state *s, const char *what, int64_t *contrary, pl_error *err)
 {
     sqlite3_stmt *st = NULL;
@@ -43,9 +43,9 @@ static pl_code values_read(split_state *s, const char *what, int64_t *contrary, 
     while (pl_db_next(st, &code, err)) {
         member *m = st_split_member(s, sqlite3_column_int64(st, 0));
         found++;
-        if (m != NULL && contrary != NULL && sqlite3_column_int(st, 2) != 0)
-            ++*contrary;
-        else if (m != NULL)
+        const bool several = m != NULL && sqlite3_column_int(st, 2) != 0;
+        *contrary += several;
+        if (m != NULL && (!several || s->conf->method == BY_TIME))
             m->value = sqlite3_column_double(st, 1);
     }
     sqlite3_finalize(st);
@@ -119,10 +119,10 @@ static void times_tell(const split_state *s, int64_t n)
 pl_code st_split_time(split_state *s, pl_error *err)
 {
     static const int order[ST_SPLIT_PARTS] = { ST_TRAIN, ST_VALID, ST_CALIBRATION, ST_TEST };
-    int64_t n = 0;
+    int64_t n = 0, several = 0;
     int k = 0;
     double end = s->conf->fraction[order[0]];
-    pl_code code = values_read(s, "the year, or any number that grows with time", NULL, err);
+    pl_code code = values_read(s, "the year, or any number that grows with time", &several, err);
 
     if (code != PL_OK)
         return code;
@@ -135,6 +135,10 @@ pl_code st_split_time(split_state *s, pl_error *err)
                 end += s->conf->fraction[order[++k]];
         s->m[i].part = order[k];
     }
+    if (several > 0)
+        pl_event_add(s->env, PL_WARN, "%lld %s records with several values in %s; %s as of the last", (long long)several,
+                     pl_plural(several, "molecule has", "molecules have"), s->conf->column,
+                     pl_plural(several, "it counts", "each counts"));
     times_tell(s, n);
     return PL_OK;
 }

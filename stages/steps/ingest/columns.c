@@ -24,12 +24,12 @@ bool st_label_comes_later(const pl_workflow *wf, const char *label)
     return pl_names_find(&later, label) >= 0 || st_measured_has(wf, label);
 }
 
-void st_columns_of(pl_names *out, const pl_workflow *wf)
+void st_names_of(pl_names *out, const pl_workflow *wf, const char *what)
 {
     *out = (pl_names){ 0 };
     for (int i = 0; i < wf->n_steps; i++)
         if (wf->step[i].stage->names != NULL)
-            wf->step[i].stage->names(wf, &wf->step[i], ST_COLUMNS, out);
+            wf->step[i].stage->names(wf, &wf->step[i], what, out);
 }
 
 const pl_names *st_columns(const pl_workflow *wf)
@@ -131,16 +131,16 @@ void st_columns_check(const pl_workflow *wf, const pl_step *prepare, pl_problems
     }
 }
 
-const char *st_columns_json(const pl_names *columns, pl_arena *mem)
+const char *st_names_json(const pl_names *names, const char *what, pl_arena *mem)
 {
     json_t *list = json_array();
     char *text;
     const char *out;
 
-    for (int k = 0; k < columns->n; k++)
-        json_array_append_new(list, json_string(columns->name[k]));
+    for (int k = 0; k < names->n; k++)
+        json_array_append_new(list, json_string(names->name[k]));
     text = json_dumps(list, JSON_COMPACT);
-    out = columns->n > 0 && text != NULL ? pl_sprintf(mem, ",\"columns\":%s", text) : "";
+    out = names->n > 0 && text != NULL ? pl_sprintf(mem, ",\"%s\":%s", what, text) : "";
     out = text != NULL ? out : NULL;
     free(text);
     json_decref(list);

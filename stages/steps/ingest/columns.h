@@ -16,19 +16,21 @@
 
 #define ST_COMPARED_LABELS "compared labels" /* for pl_stage.names: labels that existing models are compared with */
 
+#define ST_TIMES "times" /* for pl_stage.names: labels of which a molecule has the largest value of its records, not their mean */
+
 /* Whether the label comes later than the library: from a campaign, or it was added to the results (stages/database/measured.h). */
 bool st_label_comes_later(const pl_workflow *wf, const char *label);
 
-/* What the stages of a workflow name. */
-void st_columns_of(pl_names *out, const pl_workflow *wf);
+/* What the stages of a workflow name: ST_COLUMNS, or another `what`. */
+void st_names_of(pl_names *out, const pl_workflow *wf, const char *what);
 /* Those of the workflow's prepare; without that stage none. */
 const pl_names *st_columns(const pl_workflow *wf);
 
 /* Too many columns; an input without one of them, of its first records. */
 void st_columns_check(const pl_workflow *wf, const pl_step *prepare, pl_problems *problems);
 
-/* ,"columns":["pH","temperature"] for the key of prepare; "" without columns. NULL: no memory. */
-const char *st_columns_json(const pl_names *columns, pl_arena *mem);
+/* ,"columns":["pH","temperature"] for the key of prepare, `what` is ST_COLUMNS; "" without names. NULL: no memory. */
+const char *st_names_json(const pl_names *names, const char *what, pl_arena *mem);
 
 /* The value of the first field of that name; NULL: the record has no number there. */
 const double *st_columns_value(const st_record *r, const char *name);

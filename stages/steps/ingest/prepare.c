@@ -146,7 +146,8 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     const st_prepare_conf *c = step->conf;
     ch_worker *w = NULL;
     ch_worker_info info;
-    const char *alerts = "", *descriptors = descriptors_json(mem), *version = "", *columns = st_columns_json(&c->columns, mem);
+    const char *alerts = "", *descriptors = descriptors_json(mem), *version = "";
+    const char *columns = st_names_json(&c->columns, ST_COLUMNS, mem), *times = st_names_json(&c->times, ST_TIMES, mem);
     char seed[128] = "";
     const char *groups = c->ph >= 0 ? ",\"groups\":\"" CH_GROUPS_VERSION "\"" : "";
     pl_code code = ch_worker_open(&w, NULL, err);
@@ -165,10 +166,10 @@ static pl_code key(const pl_workflow *wf, const pl_step *step, pl_store *store, 
     if (st_prepare_builds(c))
         (void)snprintf(seed, sizeof seed, ",\"seed\":%lld%s%s", (long long)wf->seed, version,
                        st_prepare_on_gpu(c) ? ",\"device\":\"cuda\"" : "");
-    *extra_json = descriptors == NULL || columns == NULL
+    *extra_json = descriptors == NULL || columns == NULL || times == NULL
                       ? NULL
-                      : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s%s}", info.openbabel, CH_ANSWERS_VERSION,
-                                   seed, alerts, groups, descriptors, columns);
+                      : pl_sprintf(mem, "{\"library\":\"%s\",\"protocol\":\"%s\"%s%s%s%s%s%s}", info.openbabel, CH_ANSWERS_VERSION,
+                                   seed, alerts, groups, descriptors, columns, times);
     return *extra_json ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for the key of prepare");
 }
 
@@ -526,7 +527,8 @@ static void settle(const pl_workflow *wf, void *conf)
     st_prepare_conf *c = conf, dflt;
 
     pl_fields_default(st_prepare_fields, &dflt);
-    st_columns_of(&c->columns, wf);
+    st_names_of(&c->columns, wf, ST_COLUMNS);
+    st_names_of(&c->times, wf, ST_TIMES);
     c->skips = st_structures_skipped(wf);
     if (c->skips)
         c->conformer = CH_3D_NONE;

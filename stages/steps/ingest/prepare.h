@@ -23,7 +23,7 @@
 #define ST_DRAWN_REASON "drawn as "
 
 /* A label of a molecule: mean, sample deviation and number of values; by on_conflict the first
- * value, and the root of the mean square distance of the others from it. Always finite. */
+ * value, or that of the latest time, and the root of the mean square distance of the others from it. Always finite. */
 typedef struct st_label {
     double value, spread;
     int64_t n;
@@ -36,8 +36,10 @@ void st_label_check(const pl_workflow *wf, const pl_step *step, const char *labe
 /* "gap, mu": the labels that molecules have, for messages; "none"; "" without memory. */
 const char *st_labels_stored(pl_store *s, pl_arena *mem);
 
+/* Which of several values of this label counts: ST_CONFLICT_... */
+int st_label_conflict(const st_prepare_conf *c, const char *name);
 /* Adds a value, in the order of the records; {0} is a label without values. */
-void st_label_add(st_label *l, double x, const st_prepare_conf *c);
+void st_label_add(st_label *l, double x, int conflict);
 
 /* The result of `work` for a unit, for its commit. */
 typedef struct st_prepared_unit {

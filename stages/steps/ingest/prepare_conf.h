@@ -18,7 +18,7 @@ static inline int st_dedupe_letters(int32_t dedupe)
     return dedupe == ST_DEDUPE_PROTONATION ? 25 : 27;
 }
 
-enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST };
+enum { ST_CONFLICT_MEAN, ST_CONFLICT_FIRST, ST_CONFLICT_LAST }; /* the last is no setting: of a split by time */
 enum { ST_REGRESSION, ST_CLASSIFICATION };
 enum { ST_DRAWING_STANDARD, ST_DRAWING_AS_DRAWN };
 enum { ST_ALERT_FLAG, ST_ALERT_FILTER };
@@ -41,6 +41,7 @@ typedef struct st_prepare_conf {
     pl_list labels;         /* const char *; empty, or "all", "none", names    */
     pl_list properties;     /* st_property: from the user, about data fields   */
     pl_names columns;       /* not a setting: what models of later stages read */
+    pl_names times;         /* not a setting: labels of which the largest value counts, for a split by time */
 } st_prepare_conf;
 
 typedef struct st_property {

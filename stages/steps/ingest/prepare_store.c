@@ -288,9 +288,14 @@ static pl_code property_id(st_molecules *m, const char *name, const st_record *r
     return PL_OK;
 }
 
+int st_label_conflict(const st_prepare_conf *c, const char *name)
+{
+    return pl_names_find(&c->times, name) >= 0 ? ST_CONFLICT_LAST : c->on_conflict;
+}
+
 /* Welford 1962; in the order of the records, so always the same bits. Values too far apart for their difference
  * (1.8e308 means "none" to some programs) have a mean, and the largest spread there is. */
-void st_label_add(st_label *l, double x, const st_prepare_conf *c)
+void st_label_add(st_label *l, double x, int conflict)
 {
     double m2 = l->spread * l->spread * (double)(l->n - 1), d = x - l->value, n = (double)(l->n + 1);
 
@@ -298,13 +303,15 @@ void st_label_add(st_label *l, double x, const st_prepare_conf *c)
         *l = (st_label){ x, 0, 1 };
         return;
     }
-    if (c->on_conflict == ST_CONFLICT_MEAN)
+    if (conflict == ST_CONFLICT_MEAN)
         l->value = isfinite(d) ? l->value + d / n : l->value / n * (n - 1) + x / n;
-    m2 += d * (x - l->value);
+    m2 += d * (conflict == ST_CONFLICT_MEAN ? x - l->value : d);
+    if (conflict == ST_CONFLICT_LAST)
+        l->value = fmax(l->value, x);
     l->spread = fmin(sqrt(m2 / (n - 1)), DBL_MAX);
 }
 
-static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double x, pl_error *err)
+static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double x, int conflict, pl_error *err)
 {
     st_label l = { 0 };
     bool row = false;
@@ -318,7 +325,7 @@ static pl_code store_label(st_molecules *m, int64_t mol_id, int64_t prop, double
         l.n = sqlite3_column_int64(m->get_label, 1);
         l.spread = sqlite3_column_double(m->get_label, 2);
     }
-    st_label_add(&l, x, m->conf);
+    st_label_add(&l, x, conflict);
     (void)sqlite3_reset(m->get_label);
     if (code != PL_OK)
         return code;
@@ -341,11 +348,11 @@ static pl_code store_measurement(st_molecules *m, int64_t record_id, int64_t pro
 }
 
 /* Of one record, as the label of its molecule. */
-static pl_code store_value(st_molecules *m, int64_t mol_id, int64_t record_id, int64_t prop, double x, pl_error *err)
+static pl_code store_value(st_molecules *m, int64_t mol_id, int64_t record_id, int64_t prop, const st_field *field, pl_error *err)
 {
-    pl_code code = store_label(m, mol_id, prop, x, err);
+    pl_code code = store_label(m, mol_id, prop, field->value, st_label_conflict(m->conf, field->name), err);
 
-    return code == PL_OK ? store_measurement(m, record_id, prop, x, err) : code;
+    return code == PL_OK ? store_measurement(m, record_id, prop, field->value, err) : code;
 }
 
 static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r, pl_error *err)
@@ -359,7 +366,7 @@ static pl_code store_labels(st_molecules *m, int64_t mol_id, const st_record *r,
         int64_t id;
         code = property_id(m, r->field[i].name, r, &id, err);
         if (code == PL_OK && id != 0)
-            code = store_value(m, mol_id, r->id, id, r->field[i].value, err);
+            code = store_value(m, mol_id, r->id, id, &r->field[i], err);
     }
     return code;
 }
