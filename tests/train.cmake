@@ -48,7 +48,8 @@ foreach(case a_classifier_is_trained_evaluated_and_reported values_that_are_no_c
   molsieve_script_test(${case} cli/classify_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_family_is_learned_evaluated_and_scored a_model_without_a_network_reads_any_element more_elements_than_a_model_has_leave_molecules_out a_score_is_explained what_moved_a_score_is_drawn structures_that_no_member_needs_are_skipped a_family_with_a_network_is_the_mean_of_both classes_are_learned_as_probabilities
-        auto_keeps_a_network_only_where_it_helps mistakes_in_a_family_are_refused_before_work labels_that_cannot_be_learned_are_told what_a_family_lacks_is_told_before_work)
+        auto_keeps_a_network_only_where_it_helps mistakes_in_a_family_are_refused_before_work labels_that_cannot_be_learned_are_told what_a_family_lacks_is_told_before_work
+        errors_of_fewer_splits_say_so)
   molsieve_script_test(family.${case} cli/family_e2e.py LABEL cli ARGS ${case})
 endforeach()
 foreach(case a_molecule_at_several_temperatures_is_several_observations workers_and_kills_change_nothing

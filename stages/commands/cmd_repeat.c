@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "stages/commands/commands.h"
 #include "stages/commands/output/cmd_json.h"
 #include "stages/commands/output/run_words.h"
+#include "stages/commands/repeat_table.h"
 
 enum { REPEATS = 5, REPEATS_MAX = 100, WORDS_MAX = 256 };
 
@@ -166,295 +166,6 @@ static int run_repeat(repeating *r, const pl_workflow *wf, int64_t k, const char
     return status == 0 ? keep_errors(r, wf, *key) : status;
 }
 
-/* ---- the table ---- */
-
-typedef struct moments {
-    double sum, squares, pooled; /* pooled: sum over molecules, of squared errors for rmse */
-    int64_t n, molecules;
-} moments;
-
-static const char *word(const json_t *row, const char *name) { return json_string_value(json_object_get(row, name)); }
-
-/* "mae" of "trees.mae". */
-static const char *error_of(const json_t *row)
-{
-    const char *metric = word(row, "metric"), *dot = strrchr(metric, '.');
-    return dot != NULL ? dot + 1 : metric;
-}
-
-static bool is_rmse(const json_t *row) { return strcmp(error_of(row), "rmse") == 0; }
-
-/* Whether it is that error of the same property and part; who: of which prediction, "" of the model. */
-static bool is_error(const json_t *row, const json_t *like, const char *who, const char *metric)
-{
-    char name[80];
-
-    (void)snprintf(name, sizeof name, "%s%s%s", who, who[0] ? "." : "", metric);
-    return strcmp(word(row, "metric"), name) == 0 && strcmp(word(row, "property"), word(like, "property")) == 0 &&
-           strcmp(word(row, "part"), word(like, "part")) == 0;
-}
-
-/* An error in one split; of several members, each of which has a row, the mean of theirs. NAN: there is none. n: molecules. */
-static double value_in(const json_t *rows, const json_t *like, const char *who, const char *metric, int64_t *n)
-{
-    const json_t *one;
-    double sum = 0;
-    int members = 0;
-    size_t i;
-
-    *n = 0;
-    json_array_foreach(rows, i, one)
-        if (is_error(one, like, who, metric)) {
-            sum += json_number_value(json_object_get(one, "value"));
-            *n = json_integer_value(json_object_get(one, "n"));
-            members++;
-        }
-    return members > 0 ? sum / members : NAN;
-}
-
-/* Of one error over the splits in keys[n]. */
-static moments moments_of(const repeating *r, const char *const *key, const json_t *like)
-{
-    moments m = { 0 };
-
-    for (int64_t k = 0; k < r->n; k++) {
-        int64_t n;
-        const double x = value_in(json_object_get(r->known, key[k]), like, "", word(like, "metric"), &n);
-        if (isnan(x))
-            continue;
-        m.n++;
-        m.sum += x;
-        m.squares += x * x;
-        m.molecules += n;
-        m.pooled += (double)n * (is_rmse(like) ? x * x : x);
-    }
-    return m;
-}
-
-static double deviation(const moments *m)
-{
-    const double mean = m->sum / (double)m->n;
-    return m->n > 1 ? sqrt(fmax(m->squares - (double)m->n * mean * mean, 0) / (double)(m->n - 1)) : NAN;
-}
-
-/* Whether an error is a mean over molecules, so that those of several folds have one. An order, such as ROC-AUC, compares molecules, and
- * those of other folds were predicted by other models. */
-static bool is_mean(const char *error)
-{
-    static const char *const means[] = { "mae", "rmse", "brier", "log_loss" };
-    bool found = false;
-
-    for (size_t i = 0; i < sizeof means / sizeof *means; i++)
-        found = found || strcmp(error, means[i]) == 0;
-    return found;
-}
-
-/* The error over the molecules of all folds, or NAN. */
-static double pooled_of(const moments *m, const json_t *like)
-{
-    if (!is_mean(error_of(like)) || m->molecules == 0)
-        return NAN;
-    return is_rmse(like) ? sqrt(m->pooled / (double)m->molecules) : m->pooled / (double)m->molecules;
-}
-
-/* Half the width of the 95 % interval of a mean of n: Student's t, by its series from 5 degrees of freedom on (within 0.003). */
-static double half_width(const moments *m)
-{
-    static const double first[] = { NAN, 12.706, 4.303, 3.182, 2.776 };
-    const double z = 1.959964, df = (double)(m->n - 1), z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-    double t = NAN;
-
-    if (m->n > 5)
-        t = z + (z3 + z) / (4 * df) + (5 * z5 + 16 * z3 + 3 * z) / (96 * df * df) +
-            (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * df * df * df);
-    else if (m->n > 1)
-        t = first[m->n - 1];
-    return t * deviation(m) / sqrt((double)m->n);
-}
-
-static const json_t *row_of(const json_t *table, const json_t *like, const char *who, const char *metric)
-{
-    const json_t *row;
-    size_t i;
-
-    json_array_foreach(table, i, row)
-        if (is_error(row, like, who, metric))
-            return row;
-    return NULL;
-}
-
-/* Of the model's error less this one, over the splits that have both. */
-static moments differences_of(const repeating *r, const char *const *key, const json_t *like)
-{
-    moments m = { 0 };
-
-    for (int64_t k = 0; k < r->n; k++) {
-        const json_t *rows = json_object_get(r->known, key[k]);
-        int64_t n;
-        const double d = value_in(rows, like, "", error_of(like), &n) - value_in(rows, like, "", word(like, "metric"), &n);
-        if (isnan(d))
-            continue;
-        m.n++;
-        m.sum += d;
-        m.squares += d * d;
-    }
-    return m;
-}
-
-static json_t *real_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
-static void set_difference(json_t *row, const repeating *r, const char *const *key)
-{
-    const moments m = differences_of(r, key, row);
-
-    (void)json_object_set_new(row, "difference", real_or_null(m.n > 0 ? m.sum / (double)m.n : NAN));
-    (void)json_object_set_new(row, "difference95", real_or_null(half_width(&m)));
-}
-
-static void row_add(json_t *table, const repeating *r, const char *const *key, const json_t *like)
-{
-    const moments m = moments_of(r, key, like);
-    json_t *row = json_deep_copy(like);
-
-    (void)json_object_del(row, "value");
-    (void)json_object_set_new(row, "mean", json_real(m.sum / (double)m.n));
-    (void)json_object_set_new(row, "stdev", real_or_null(deviation(&m)));
-    (void)json_object_set_new(row, "splits", json_integer(m.n));
-    if (strchr(word(like, "metric"), '.') != NULL)
-        set_difference(row, r, key);
-    if (r->folds) {
-        (void)json_object_set_new(row, "n", json_integer(m.molecules));
-        (void)json_object_set_new(row, "pooled", real_or_null(pooled_of(&m, like)));
-    }
-    (void)json_array_append_new(table, row);
-}
-
-/* One row for each error that some split has, those of the last split first. */
-static json_t *table_of(const repeating *r, const char *const *key)
-{
-    json_t *table = json_array();
-    const json_t *one;
-    size_t i;
-
-    for (int64_t k = 0; k < r->n; k++)
-        json_array_foreach(json_object_get(r->known, key[k]), i, one)
-            if (row_of(table, one, "", word(one, "metric")) == NULL)
-                row_add(table, r, key, one);
-    return table;
-}
-
-/* The two kinds of models, and the errors that the table shows of them. */
-enum { SHOWN = 4 };
-static const char *const shown[2][SHOWN] = { { "mae", "rmse", "r2", "spearman" }, { "roc_auc", "pr_auc", "brier", "log_loss" } };
-static const char *const heads[2][SHOWN] = { { "MAE", "RMSE", "R2", "Spearman" }, { "ROC-AUC", "PR-AUC", "Brier", "log loss" } };
-
-/* "trees" of "trees.mae", in mem; "" of "mae". */
-static const char *who_of(const json_t *row, pl_arena *mem)
-{
-    const char *metric = word(row, "metric"), *dot = strrchr(metric, '.');
-    const char *who = pl_strndup(mem, metric, dot != NULL ? (size_t)(dot - metric) : 0);
-    return who != NULL ? who : "";
-}
-
-/* What a table has of each error. */
-typedef enum kind { MEANS, POOLED, PAIRED } kind;
-
-static const char *cell_of_pair(char out[72], const json_t *row)
-{
-    const json_t *difference = json_object_get(row, "difference"), *half = json_object_get(row, "difference95");
-    char a[32], b[32];
-
-    if (json_is_number(difference))
-        (void)snprintf(out, 72, "%s%s +- %s", json_number_value(difference) > 0 ? "+" : "",
-                       pl_digits_str(json_number_value(difference), 2, a),
-                       json_is_number(half) ? pl_digits_str(json_number_value(half), 2, b) : "?");
-    return out;
-}
-
-/* Mean and deviation of one error, pooled, or the paired difference and its interval; "" if there is none. */
-static const char *cell_of(char out[72], const json_t *row, kind what)
-{
-    const json_t *stdev = json_object_get(row, "stdev"), *all = json_object_get(row, "pooled");
-    char a[32], b[32];
-
-    out[0] = '\0';
-    if (what == PAIRED)
-        return cell_of_pair(out, row);
-    if (what == POOLED && json_is_number(all))
-        (void)snprintf(out, 72, "%s", pl_digits_str(json_number_value(all), 3, a));
-    else if (what == MEANS && row != NULL)
-        (void)snprintf(out, 72, "%s +- %s", pl_digits_str(json_number_value(json_object_get(row, "mean")), 3, a),
-                       json_is_number(stdev) ? pl_digits_str(json_number_value(stdev), 2, b) : "?");
-    return out;
-}
-
-static void print_line(const json_t *table, const json_t *like, const char *who, bool classes, kind what)
-{
-    pl_text line = { 0 };
-    char cell[72];
-    bool any = false;
-
-    pl_text_addf(&line, "  %-13.13s", who[0] ? who : "the model");
-    for (int k = 0; k < SHOWN; k++)
-        if (what != POOLED || is_mean(shown[classes][k])) {
-            pl_text_addf(&line, " %15s", cell_of(cell, row_of(table, like, who, shown[classes][k]), what));
-            any = any || cell[0] != '\0';
-        }
-    if (any) /* scores that are no probabilities have no means */
-        pl_cmd_print("%s\n", pl_text_str(&line));
-    pl_text_free(&line);
-}
-
-/* The model, then what is compared with it, in the order of their names. */
-static void print_lines(const json_t *table, const json_t *like, bool classes, kind what, pl_arena *mem)
-{
-    const json_t *row;
-    size_t i;
-
-    pl_cmd_print("  %-13s", "prediction by");
-    for (int k = 0; k < SHOWN; k++)
-        if (what != POOLED || is_mean(shown[classes][k]))
-            pl_cmd_print(" %15s", heads[classes][k]);
-    pl_cmd_print("\n");
-    print_line(table, like, "", classes, what);
-    json_array_foreach(table, i, row) {
-        const char *who = who_of(row, mem);
-        if (who[0] != '\0' && row == row_of(table, like, who, shown[classes][0]))
-            print_line(table, like, who, classes, what);
-    }
-}
-
-static void print_property(const json_t *table, const json_t *like, bool classes, pl_arena *mem)
-{
-    const char *unit = word(like, "unit");
-    const bool folds = json_object_get(like, "pooled") != NULL;
-
-    pl_cmd_print("%s%s%s, part %s: mean +- standard deviation over %lld %s\n", word(like, "property"), unit[0] ? ", " : "", unit,
-                 word(like, "part"), (long long)json_integer_value(json_object_get(like, "splits")), folds ? "folds" : "splits");
-    print_lines(table, like, classes, MEANS, mem);
-    pl_cmd_print("the model less each of them, paired by %s: mean and 95 %% interval\n", folds ? "fold" : "split");
-    print_lines(table, like, classes, PAIRED, mem);
-    if (!folds)
-        return;
-    pl_cmd_print("pooled over the %lld molecules that were tested\n", (long long)json_integer_value(json_object_get(like, "n")));
-    print_lines(table, like, classes, POOLED, mem);
-}
-
-/* On the part test, if there is one, else on all. */
-static void print_table(const json_t *table, pl_arena *mem)
-{
-    const json_t *row;
-    bool tested = false;
-    size_t i;
-
-    json_array_foreach(table, i, row)
-        tested = tested || strcmp(word(row, "part"), "test") == 0;
-    json_array_foreach(table, i, row)
-        for (int k = 0; k < 2; k++)
-            if (strcmp(word(row, "metric"), shown[k][0]) == 0 && (!tested || strcmp(word(row, "part"), "test") == 0))
-                print_property(table, row, k == 1, mem);
-}
-
 /* ---- the command ---- */
 
 static int repeat(repeating *r, const pl_workflow *wf)
@@ -469,11 +180,12 @@ static int repeat(repeating *r, const pl_workflow *wf)
         status = run_repeat(r, wf, k, &key[k]);
     if (status != 0)
         return status;
-    table = table_of(r, r->folds ? key + 1 : key);
+    const st_repeated found = { r->known, r->folds ? key + 1 : key, r->n, r->folds, r->mem };
+    table = st_repeat_table(&found);
     if (pl_arg(r->args, "--json") != NULL)
         code = st_json_print(table, 0, &err);
     else
-        print_table(table, r->mem);
+        st_repeat_print(&found, table);
     json_decref(table);
     return code == PL_OK ? 0 : pl_cmd_fail(&err);
 }

@@ -439,8 +439,36 @@ def what_a_family_lacks_is_told_before_work():
         assert "gp learns from at most 10,000 training molecules" in p.run("plan", "w.yaml", "workdir=many")[1]
 
 
+def errors_of_fewer_splits_say_so():
+    """Classes that are rare: a test part may have one class only, and then has no ROC-AUC, but a Brier score."""
+    with sieve.Project() as p:
+        with open(ESOL) as f:
+            rows = list(csv.DictReader(f))[:60]
+        stages = (STAGES[:STAGES.index("  score")] % "forest").replace(", better: high", "").replace("logS", "rare").replace('unit: "log10(mol/L)"', "%s")
+        stages = stages.replace("%s", "task: classification", 1).replace(", %s", "")
+
+        def repeated(n_active, *words):
+            p.put("in.csv", "smiles,rare,name\n" + "".join('%s,%d,m%d\n' % (r["smiles"], k % (60 // n_active) == 7, k) for k, r in enumerate(rows)))
+            p.workflow(["{path: in.csv, format: csv, columns: {smiles: smiles, title: name}}"], stages)
+            table = json.loads(p.run("repeat", "w.yaml", "-q", "--json", *words)[1])
+            return p.run("repeat", "w.yaml", "-q", *words)[1], {r["metric"]: r for r in table if r["part"] == "test"}
+
+        out, table = repeated(6, "-n", "4")
+        n = table["roc_auc"]["splits"]
+        assert 0 < n < 4 and table["brier"]["splits"] == 4, table["roc_auc"]
+        assert "rare, part test: mean +- standard deviation over 4 splits\n" in out, out
+        assert re.search(r"\n  the model .*  \(ROC-AUC of %d split" % n, out) and "Brier of" not in out, out
+        out, table = repeated(4, "--folds", "4")
+        n = table["roc_auc"]["splits"]
+        assert "over 4 folds" in out and "pooled over the 60 molecules that were tested" in out and table["brier"]["n"] == 60, out
+        assert 0 < n < 4 and re.search(r"\n  the model .*  \(ROC-AUC of %d fold" % n, out), out
+        out, table = repeated(1, "-n", "2", "stages.split.fractions={train: 0.8, valid: 0.1, test: 0.1}")
+        assert "roc_auc" not in table and "brier" in table, sorted(table)
+        assert "over 2 splits" in out and re.search(r"\n  the model +\S+ \+- ", out), out
+
+
 if __name__ == "__main__":
     sieve.main([a_family_is_learned_evaluated_and_scored, a_model_without_a_network_reads_any_element, more_elements_than_a_model_has_leave_molecules_out,
                 a_score_is_explained, what_moved_a_score_is_drawn, structures_that_no_member_needs_are_skipped, a_family_with_a_network_is_the_mean_of_both,
                 classes_are_learned_as_probabilities, auto_keeps_a_network_only_where_it_helps, mistakes_in_a_family_are_refused_before_work,
-                labels_that_cannot_be_learned_are_told, what_a_family_lacks_is_told_before_work])
+                labels_that_cannot_be_learned_are_told, what_a_family_lacks_is_told_before_work, errors_of_fewer_splits_say_so])
