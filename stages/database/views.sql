@@ -49,6 +49,6 @@ CREATE VIEW v_acquired AS SELECT -- what each round chose, why, and what came of
   a.round, a.place, (SELECT group_concat(title,'; ') FROM (SELECT title FROM record r WHERE r.mol_id=m.mol_id ORDER BY r.record_id)) AS titles, m.smiles, a.inchikey, a.property, a.strategy,
     a.acquisition, a.mean, a.deviation, a.rank, a.similarity,
     CASE a.outcome WHEN 'measured' THEN coalesce((SELECT x.value FROM measured x WHERE x.property=a.property AND x.inchikey=a.inchikey),
-      (SELECT x.value FROM measured x WHERE x.inchikey=a.inchikey AND x.round=a.round ORDER BY x.property LIMIT 1)) END AS value, -- the label may have another name
+      (SELECT x.value FROM measured x WHERE x.inchikey=a.inchikey AND x.round>=a.round ORDER BY x.round, x.property LIMIT 1)) END AS value, -- the label may have another name, and come later
     a.outcome, a.reason
   FROM acquired a LEFT JOIN molecule m ON m.mol_id=(SELECT min(n.mol_id) FROM molecule n WHERE n.inchikey=a.inchikey) ORDER BY a.round, a.place;

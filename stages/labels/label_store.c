@@ -6,6 +6,13 @@
 #include "stages/labels/label_file.h"
 #include "stages/labels/stated.h"
 
+/* Chosen molecules that a campaign has not asked for yet, or asked for in vain. Of the latter a label counts if it is what is asked for,
+ * which may have another name: that of earlier answers. */
+static const char measured_sql[] =
+    "UPDATE acquired SET outcome='measured' WHERE inchikey=%Q AND (outcome IS NULL OR EXISTS(SELECT 1 FROM measured x WHERE "
+    "x.inchikey=acquired.inchikey AND x.property=%Q) AND (property=%Q OR EXISTS(SELECT 1 FROM acquired b JOIN measured y ON "
+    "y.inchikey=b.inchikey AND y.round=b.round WHERE b.property=acquired.property AND b.outcome='measured' AND y.property=%Q)))";
+
 static pl_code rows_store(const st_label_file *f, pl_store *s, pl_error *err)
 {
     pl_code code = PL_OK;
@@ -18,8 +25,7 @@ static pl_code rows_store(const st_label_file *f, pl_store *s, pl_error *err)
             code = st_measured_put(
                 s, &(st_measured){ row->property, f->unit, row->inchikey, source, row->value, f->is_class, f->round }, err);
         if (code == PL_OK)
-            code = pl_db_execf(s->db, err, "UPDATE acquired SET outcome='measured' WHERE outcome IS NULL AND inchikey=%Q",
-                               row->inchikey);
+            code = pl_db_execf(s->db, err, measured_sql, row->inchikey, row->property, row->property, row->property);
     }
     return code;
 }

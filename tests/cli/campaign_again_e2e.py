@@ -66,6 +66,32 @@ def labels_between_rounds_leave_the_rest_of_the_round():
             assert len(rounds_of(p)[3]) == 5 - (case == "another") and not set(rounds_of(p)[3]) & set(after[2])
 
 
+def a_molecule_asked_in_vain_is_measured_by_a_label():
+    """Its value comes later, by hand: the counts of values have it."""
+    with Project() as p:
+        alcohols(p)
+        go_on(p)
+        chosen = [t for t, _ in rounds_of(p)[0]]
+        lines = open(p.path("ans.csv")).read().split("\n")
+        p.put("ans.csv", "\n".join(line for line in lines if ",%s," % chosen[3] not in line))
+        shutil.rmtree(p.path("run"))
+        go_on(p)
+        asked = "SELECT outcome, value FROM v_acquired WHERE titles='%s'" % chosen[3]
+        assert p.rows(asked) == [("not in the table of answers", None)]
+
+        def found():
+            p.run("report", "run", "-o", "r.html")
+            with open(p.path("r.html")) as f:
+                best = re.search("The best that were found(.*?)</table>", f.read(), re.S)[1]
+            return re.search("so far: .* asked for, (\\d+) values", p.run("campaign", "c.yaml", "--plan")[1])[1], ">%s<" % chosen[3] in best
+        assert found() == ("19", False)
+        p.put("one.csv", "id,act\n%s,-7\n" % chosen[3])
+        p.run("label", "run", "one.csv", "--property", "act")
+        assert p.rows(asked) == [("measured", -7)]
+        assert found() == ("20", True)
+        assert "3 rounds are done" in go_on(p, "campaign.rounds=3")[1] and chosen[3] not in [t for t, _ in rounds_of(p)[2]]
+
+
 def a_raised_limit_of_calls_asks_for_the_rest_of_the_round():
     """A budget that ends within a round, then a larger one: as with the larger one from the start."""
     with Project() as p:
@@ -262,4 +288,4 @@ if __name__ == "__main__":
     sieve.main([labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings,
                 a_table_that_contradicts_earlier_rounds_is_refused,
                 answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
-                several_drawings_of_a_molecule_are_asked_for_once])
+                several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label])
