@@ -85,14 +85,19 @@ static void add_runs(st_report *r)
         pl_text_addf(r->out, "<p class=\"note\">The last %d of %lld.</p>\n", MAX_RUNS, (long long)n);
 }
 
+/* SQL: events of the results as they are stored, each text once: of a stage those of the runs since the one that began it, and its errors only
+ * until it is done; the others, such as those of a stage that is not there, of the last run. */
+#define SHOWN_EVENTS                                                                                                               \
+    "SELECT min(level) AS level, coalesce(group_concat(DISTINCT e.stage),'run') AS stage, message, "                               \
+    "coalesce(nullif(count(e.stage),0),count(*)) AS n, max(event_id) AS last FROM event e LEFT JOIN (SELECT name, max(run_id) AS " \
+    "began, min(state='done') AS done FROM stage GROUP BY name) s ON s.name=e.stage WHERE level IN('error','warn') AND "           \
+    "(run_id=(SELECT max(run_id) FROM run) OR run_id>=s.began AND (level='warn' OR NOT s.done)) GROUP BY message"
+
 /* What the run warned of, each message once, errors first, then the newest. */
 void st_report_warnings(st_report *r)
 {
-    static const char sql[] =
-        "SELECT level, stage, message, count(*) FROM event WHERE level IN('error','warn') GROUP BY 1, 2, 3 ORDER BY level, "
-        "max(event_id) DESC LIMIT %d";
-    const int64_t n = st_report_int(
-        r, "SELECT count(*) FROM (SELECT 1 FROM event WHERE level IN('error','warn') GROUP BY level, stage, message)");
+    static const char sql[] = "SELECT level, stage, message, n FROM (" SHOWN_EVENTS ") ORDER BY level, last DESC LIMIT %d";
+    const int64_t n = st_report_int(r, "SELECT count(*) FROM (" SHOWN_EVENTS ")");
 
     if (n == 0)
         return;

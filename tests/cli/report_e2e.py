@@ -282,5 +282,38 @@ def a_run_that_has_only_begun_has_a_report():
         p.run("report", "nowhere.db", expect=6)
 
 
+def warnings_are_those_of_the_results_that_are_stored():
+    """A stage that ran again, a run that failed and another that did not: what was told before is of results that are gone."""
+    stages = ("  read: {}\n  prepare: {conformers: {source: none}, labels: [y, z]}\n"
+              "  rank: {objectives: [{property: mw, goal: maximise}], where: mw > 50%s}\n")
+    with sieve.Project() as p:
+        p.put("a.csv", "smiles,y\nCCO,1\nCCN,x\nCCCCO,3\n")
+        p.workflow(["a.csv"], stages % "0")
+
+        def told():
+            read_page(p, "run")
+            with open(p.path("page.html")) as f:
+                found = re.search('<section class="warnings".*?</section>', f.read(), re.S)
+            return [re.sub("<[^>]*>", "", m) for m in re.findall("<li>(.*?)</li>", found[0], re.S)] if found else []
+        p.run("run", "w.yaml", "-q")
+        first = told()
+        assert sum("empty" in m for m in first) == 1 and sum("data field called z" in m for m in first) == 1, first
+        p.workflow(["a.csv"], stages % "0" + "  split: {method: column, column: y}\n")
+        p.run("run", "w.yaml", "-q", expect=2)
+        failed = told()
+        assert [m for m in failed if "no molecule to train on" in m] == ["split, error: no molecule to train on among 3"], failed
+        assert sum("empty" in m for m in failed) == 1, failed
+        p.workflow(["a.csv"], stages % "" + "  split: {}\n")
+        p.run("run", "w.yaml", "-q")
+        assert [m for m in told() if "error" in m or "empty" in m] == [] and sum("data field called z" in m for m in told()) == 1, told()
+        # Reused results keep their warnings; a stage that runs again does not.
+        p.run("run", "w.yaml", "-q")
+        assert sum("data field called z" in m for m in told()) == 1, told()
+        p.workflow(["a.csv"], (stages % "").replace(", z]", "]"))
+        p.run("run", "w.yaml", "-q")
+        assert [m for m in told() if "data field called z" in m] == [], told()
+
+
 if __name__ == "__main__":
-    sieve.main([a_screen_has_a_one_page_report, a_training_has_a_one_page_report, values_whose_difference_overflows_are_shown_correctly, a_run_that_has_only_begun_has_a_report])
+    sieve.main([a_screen_has_a_one_page_report, a_training_has_a_one_page_report, values_whose_difference_overflows_are_shown_correctly, a_run_that_has_only_begun_has_a_report,
+                warnings_are_those_of_the_results_that_are_stored])
