@@ -9,6 +9,7 @@
 #include "stages/database/schema.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/errors/domain_words.h"
+#include "stages/steps/train/model_row.h"
 
 enum { KEY = 27, MOST = 1000000 }; /* characters of an InChIKey */
 
@@ -151,11 +152,12 @@ static void say(const st_ask *ask, const st_chosen *said)
 {
     const asked *a = ask->ctx;
     const st_strategy by = a->choice.a.by;
+    const bool unit = said->unit[0] != '\0' && !st_property_names_unit(said->property, said->unit);
 
     (void)fprintf(stderr, "%lld of %lld scored molecules of %s\n", (long long)said->n_chosen, (long long)said->n_scored,
                   ask->store->results_path);
-    (void)fprintf(stderr, "by %s: %s%s%s%s", st_strategy_names[by], said->property, said->unit[0] != '\0' ? " (" : "", said->unit,
-                  said->unit[0] != '\0' ? ")" : "");
+    (void)fprintf(stderr, "by %s: %s%s%s%s", st_strategy_names[by], said->property, unit ? " (" : "", unit ? said->unit : "",
+                  unit ? ")" : "");
     if (by != ST_UNCERTAINTY && by != ST_RANDOM)
         (void)fprintf(stderr, ", %s is better", said->low ? "low" : "high");
     if (by == ST_UCB)

@@ -220,6 +220,19 @@ def a_molecule_that_is_drawn_twice_is_chosen_once():
             assert "2 left out: measured, or" in said and ("2 left out: another drawing of a molecule that was chosen" in said or "0.99" in args), said
 
 
+def a_unit_in_the_name_of_a_property_is_said_once():
+    """The library has labels of another unit, so that the prediction is a property of its own, with its unit in the name."""
+    with Project() as p:
+        p.put("table.csv", lines_of(ESOL, 60))
+        p.run("fit", "table.csv", "--target", "logS", "--unit", "log10(mol/L)", "--family", "gp", "-o", "m", "-q")
+        p.put("lib.csv", "smiles,logS\nCCO,10\nCCCO,8\nCCCCCCCO,\n")
+        stages = SCREEN.replace("neutralise: true", "properties: {logS: {unit: g/L}}")
+        w = p.workflow([p.path("lib.csv")], stages, extra="models: {m: {path: m.safetensors}}\n")
+        p.run("run", w, "-q")
+        said = chosen(p, "--property", "logS (log10(mol/L))", "--by", "greedy")[1]
+        assert "by greedy: logS (log10(mol/L)), high is better\n" in said, said
+
+
 def wrong_wishes_are_refused():
     with Project() as p:
         screen(p)
@@ -239,4 +252,4 @@ def wrong_wishes_are_refused():
 if __name__ == "__main__":
     sieve.main([each_strategy_takes_the_best_by_its_formula, the_choice_depends_on_the_seed_and_not_on_the_order,
                 what_was_learned_is_left_out_among_its_likes, a_diverse_choice_passes_over_what_is_similar, what_is_known_or_on_an_earlier_plate_is_left_out, rows_of_an_earlier_plate_without_a_name_are_told, what_was_measured_in_any_form_is_no_candidate,
-                a_molecule_that_is_drawn_twice_is_chosen_once, wrong_wishes_are_refused])
+                a_molecule_that_is_drawn_twice_is_chosen_once, a_unit_in_the_name_of_a_property_is_said_once, wrong_wishes_are_refused])

@@ -22,6 +22,15 @@ bool st_property_is_own(const char *property, const char *target, const char *un
     return strcmp(property, own) == 0;
 }
 
+bool st_property_names_unit(const char *property, const char *unit)
+{
+    char end[512];
+    const size_t n = strlen(property);
+    const int m = snprintf(end, sizeof end, OWN_NAME, "", unit);
+
+    return unit[0] != '\0' && m > 0 && (size_t)m < sizeof end && n > (size_t)m && strcmp(property + n - (size_t)m, end) == 0;
+}
+
 /* A property of that name has a unit, and not this one; or labels of no unit, which were converted to this one. */
 static pl_code has_other_unit(pl_store *s, const st_property_row *row, bool *other, pl_error *err)
 {

@@ -27,6 +27,8 @@ pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool con
 const char *st_property_own_name(const char *target, const char *unit, pl_arena *mem);
 /* Whether a property has that name. */
 bool st_property_is_own(const char *property, const char *target, const char *unit);
+/* Whether its name ends with its unit, as such names do; that is not said again. */
+bool st_property_names_unit(const char *property, const char *unit);
 
 /* EDATA when m, read from path, is not what the training of this run stored as `name`. */
 pl_code st_model_same(pl_store *s, const char *name, const nn_model_file *m, const char *path, pl_error *err);
