@@ -177,13 +177,15 @@ static bool is_float32(const nn_engine_conf *conf)
 }
 
 /* The set amx is avx512 but for its products of bf16. */
+/* NULL: out of memory. */
 static const char *set_name(const st_compute *c)
 {
     const nn_engine_conf conf = st_compute_conf(c, 1);
     const nn_cpu_kernels *k = NULL;
+    const pl_code code = nn_cpu_kernels_pick(&k, conf.kernels, NULL);
 
-    if (nn_cpu_kernels_pick(&k, conf.kernels, NULL) != PL_OK)
-        return "none";
+    if (code != PL_OK)
+        return code == PL_ENOMEM ? NULL : "none";
     return !strcmp(k->name, "amx") && is_float32(&conf) ? "avx512" : k->name;
 }
 
@@ -232,6 +234,7 @@ const char *st_compute_level(const st_compute *c, pl_arena *mem)
 {
     const nn_engine_kind *kind = st_compute_engine(c);
     const nn_gpu_ops *ops;
+    const char *set = kind == &nn_engine_cpu ? set_name(c) : "";
     char text[256] = "no GPU", machine[64], library[272];
 
     if (kind == &nn_engine_cuda) {
@@ -240,8 +243,9 @@ const char *st_compute_level(const st_compute *c, pl_arena *mem)
         drop_memory(text);
         return pl_sprintf(mem, "cuda (%s%s%s)", text, library_word(c, library), exact_word(c));
     }
-    return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", kind == &nn_engine_cpu ? set_name(c) : "",
-                      nn_cpu_machine(machine));
+    return set == NULL
+               ? NULL
+               : pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", set, nn_cpu_machine(machine));
 }
 
 static bool is_of_bf16(nn_precision p) { return p == NN_PREC_BF16 || p == NN_PREC_BF16X3; }
