@@ -164,13 +164,15 @@ static pl_code find_missing(const planner *p, int i, const char **reason, pl_err
 static pl_code judge_level(const planner *p, int i, pl_error *err)
 {
     const pl_step *step = &p->wf->step[i];
-    const char *now = step->stage->level != NULL ? step->stage->level(step, p->mem) : NULL, *was = "";
+    const bool asks = p->opts != NULL && step->stage->level != NULL; /* others only ask which stages are done */
+    const char *now = asks ? step->stage->level(step, p->mem) : "", *was = "";
     pl_step_plan *out = &p->plan[i];
-    pl_code code = now != NULL ? pl_levels_of(p->store, p->row[i].stage_id, &was, p->mem, err) : PL_OK;
+    pl_code code;
 
-    if (step->stage->level != NULL && now == NULL)
+    if (now == NULL)
         return pl_fail(err, PL_ENOMEM, "the level of a stage");
-    out->other_level = code == PL_OK && now != NULL && now[0] != '\0' && was[0] != '\0' && strcmp(was, now) != 0;
+    code = now[0] != '\0' ? pl_levels_of(p->store, p->row[i].stage_id, &was, p->mem, err) : PL_OK;
+    out->other_level = code == PL_OK && was[0] != '\0' && strcmp(was, now) != 0;
     if (out->other_level && out->reason != NULL)
         out->reason = pl_sprintf(p->mem, "%s; computed on %s, now it would be %s (again: --from %s)", out->reason, was, now,
                                  step->stage->name);

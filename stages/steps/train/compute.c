@@ -176,16 +176,14 @@ static bool is_float32(const nn_engine_conf *conf)
     return conf->of_radial == NN_PREC_FP32 && conf->of_contract == NN_PREC_FP32 && conf->of_linear == NN_PREC_FP32;
 }
 
-/* The set amx is avx512 but for its products of bf16. */
-/* NULL: out of memory. */
+/* The set amx is avx512 but for its products of bf16. NULL: there is none, which the engine tells when it is opened. */
 static const char *set_name(const st_compute *c)
 {
     const nn_engine_conf conf = st_compute_conf(c, 1);
     const nn_cpu_kernels *k = NULL;
-    const pl_code code = nn_cpu_kernels_pick(&k, conf.kernels, NULL);
 
-    if (code != PL_OK)
-        return code == PL_ENOMEM ? NULL : "none";
+    if (nn_cpu_kernels_pick(&k, conf.kernels, NULL) != PL_OK)
+        return NULL;
     return !strcmp(k->name, "amx") && is_float32(&conf) ? "avx512" : k->name;
 }
 
@@ -243,9 +241,9 @@ const char *st_compute_level(const st_compute *c, pl_arena *mem)
         drop_memory(text);
         return pl_sprintf(mem, "cuda (%s%s%s)", text, library_word(c, library), exact_word(c));
     }
-    return set == NULL
-               ? NULL
-               : pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", set, nn_cpu_machine(machine));
+    if (set == NULL)
+        return "";
+    return pl_sprintf(mem, "%s%s%s (%s)", kind->name, kind == &nn_engine_cpu ? " " : "", set, nn_cpu_machine(machine));
 }
 
 static bool is_of_bf16(nn_precision p) { return p == NN_PREC_BF16 || p == NN_PREC_BF16X3; }
