@@ -74,6 +74,13 @@ def a_set_of_kernels_gives_the_same_bytes_for_any_jobs():
 def shards_and_resumes_with_other_kernels_are_reported():
     with sieve.Project() as p:
         s = begin(p)
+        # A finished stage stays, and it is said what it was computed on; asked again, it is not.
+        p.run("run", s, "-q", "workdir=done")
+        for command in ("run", "plan"):
+            text = " ".join("".join(p.run(command, s, "workdir=done", "stages.score.engine=ref")[1:]).split())
+            assert "computed on cpu " in text and "now it would be ref (" in text and "(again: --from score)" in text, text
+        assert "computed on" not in "".join(p.run("run", s, "workdir=done", "stages.score.engine=ref", "--from", "score")[1:])
+        assert "computed on" not in "".join(p.run("plan", s, "workdir=done", "stages.score.engine=ref")[1:])
         best = sets(p)[0]
         if best == "portable":
             sieve.skip("one set of kernels only")
