@@ -39,6 +39,14 @@ static int neighbours_behind(const char *s, const char *end)
     return n;
 }
 
+/* Whether nothing but a charge follows. */
+static bool only_charge(const char *s, const char *end)
+{
+    while (s < end && strchr("+-0123456789", *s) != NULL)
+        s++;
+    return s == end;
+}
+
 /* [2H], which Daylight and others take for an atom of hydrogen. */
 static bool is_heavy_hydrogen(const char *s, const char *end)
 {
@@ -46,23 +54,13 @@ static bool is_heavy_hydrogen(const char *s, const char *end)
 
     while (at < end && isdigit((unsigned char)*at))
         at++;
-    if (at == s || at == end || *at != 'H')
-        return false;
-    while (++at < end && strchr("+-0123456789", *at) != NULL)
-        ;
-    return at == end;
+    return at > s && at < end && *at == 'H' && only_charge(at + 1, end);
 }
 
 /* [H+], which Daylight and others take for a proton. */
 static bool is_charged_hydrogen(const char *s, const char *end)
 {
-    const char *at = s + 1;
-
-    if (s == end || *s != 'H' || at == end || (*at != '+' && *at != '-'))
-        return false;
-    while (++at < end && strchr("+-0123456789", *at) != NULL)
-        ;
-    return at == end;
+    return end - s > 1 && *s == 'H' && (s[1] == '+' || s[1] == '-') && only_charge(s + 1, end);
 }
 
 /* Of the mark of an atom in brackets: how many neighbours the pattern has to give it; -1: the matcher passes over the mark, as in

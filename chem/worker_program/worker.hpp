@@ -222,6 +222,9 @@ void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string 
 // choose wedges in that order.
 void stereo_in_order(OpenBabel::OBMol &mol);
 
+// Whether a molfile draws the centre with a wavy bond.
+bool is_wavy(const OpenBabel::OBTetrahedralStereo::Config &c);
+
 std::string canonical_smiles(OpenBabel::OBMol &mol);
 // The same, and the numbers of the atoms in the order of the text. The molecule gets data of the library and loses wavy bonds.
 std::string smiles_in_order(OpenBabel::OBMol &mol, std::vector<unsigned> &order);

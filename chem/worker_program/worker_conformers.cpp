@@ -59,7 +59,7 @@ static std::vector<unsigned> known_classes(OBMol &mol)
 }
 
 // A wavy bond says that nothing is.
-static bool is_defined(const OBTetrahedralStereo::Config &c) { return c.specified && c.winding != OBStereo::UnknownWinding; }
+static bool is_defined(const OBTetrahedralStereo::Config &c) { return c.specified && !is_wavy(c); }
 
 // The stereocentres and double bonds whose stereo is undefined.
 static std::vector<OBStereoUnit> open_units(OBMol &mol, std::vector<unsigned> classes = {})

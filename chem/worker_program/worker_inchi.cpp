@@ -9,8 +9,8 @@ using namespace OpenBabel;
 
 namespace worker {
 
-// Formula, bonds, hydrogens and charges, which no option of InChI changes.
-static std::string main_layers(const std::string &inchi)
+// All but whether stereo is absolute, and what options add: hydrogens in one place, bonds to metals.
+static std::string common_layers(const std::string &inchi)
 {
     std::istringstream layers(inchi.substr(inchi.find('/') + 1));
     std::string kept, layer;
@@ -18,7 +18,7 @@ static std::string main_layers(const std::string &inchi)
         const char first = layer.empty() ? ' ' : layer[0];
         if (first == 'f' || first == 'r')
             break;
-        if (n == 0 || first == 'c' || first == 'h' || first == 'q' || first == 'p')
+        if (n == 0 || first != 's')
             kept += "/" + layer;
     }
     return kept;
@@ -29,7 +29,7 @@ void inchi_read_check(OBMol &mol, const std::string &inchi)
     const bool standard = inchi.compare(0, 9, "InChI=1S/") == 0;
     OBMol copy = mol; // writing takes away marks
     const std::string read = first_word(mol_write(copy, "inchi", "r"));
-    if (standard ? read != inchi : main_layers(read) != main_layers(inchi))
+    if (standard ? read != inchi : common_layers(read) != common_layers(inchi))
         fail(CH_PARSE, "the library reads this InChI as another molecule: " + read.substr(0, 100));
 }
 

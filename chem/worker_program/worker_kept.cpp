@@ -71,10 +71,10 @@ static std::vector<OBTetrahedralStereo::Config> not_known(const std::vector<OBTe
 }
 
 // Those whose atoms have the same neighbours and hydrogens, and are stereo still.
-static Marks marks_left(OBMol &mol, OBMol &was)
+static Marks marks_left(OBMol &mol, OBMol &was, const Marks &before)
 {
     Marks left;
-    const Marks before = marks_of(was), now = marks_of(mol);
+    const Marks now = marks_of(mol);
     std::vector<OBTetrahedralStereo::Config> gone;
     for (const auto &c : before.centres)
         if (is_as_before(mol, was, c.center, c.refs) && is_as_before(mol, was, c.center, { c.from }))
@@ -113,9 +113,10 @@ void perceive_again(OBMol &mol, OBMol &was)
     mol.SetTotalCharge(sum_of_charges(mol));
     mol.SetAromaticPerceived(false);
     if (was.HasChiralityPerceived()) {
+        const Marks before = marks_of(was);
         find_stereo(mol);
-        marks_put(mol, marks_left(mol, was));
-        leave_open(mol, marks_of(was));
+        marks_put(mol, marks_left(mol, was, before));
+        leave_open(mol, before);
     }
 }
 

@@ -83,7 +83,7 @@ static std::string identity_write(OBMol &mol, const char *format, const char *op
 // The first word of the writer's output: SMILES and keys are followed by a title.
 std::string first_word(const std::string &s) { return s.substr(0, s.find_first_of(" \t\r\n")); }
 
-static bool is_wavy(const OBTetrahedralStereo::Config &c) { return c.specified && c.winding == OBStereo::UnknownWinding; }
+bool is_wavy(const OBTetrahedralStereo::Config &c) { return c.specified && c.winding == OBStereo::UnknownWinding; }
 
 static std::vector<OBTetrahedralStereo *> wavy_centres(OBMol &mol)
 {
@@ -227,7 +227,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     atoms_before_hydrogens(mol);
     mol.DeleteData(OBGenericDataType::PairData); // of a field called "inchi" Open Babel would make the InChIKey
     if (format == "inchi")
-        inchi_read_check(mol, first_word(text));
+        inchi_read_check(mol, words_in(text).front());
     aromatic_check(mol, text, format);
     if (format == "mol2")
         mol2_complete(mol, text);

@@ -59,7 +59,7 @@ enum { PL_REMOVED_LONG = 600 };
 typedef struct pl_removed {
     const pl_stage **stage; /* [n], in mem */
     int n;
-    double seconds; /* of work, of all that would be deleted */
+    double seconds; /* of work, of these stages */
 } pl_removed;
 
 /* Without those that stay (pl_stage.stays), and what these need. store or known (all stages of the program) NULL: none. */

@@ -17,14 +17,21 @@ typedef struct clear_list {
     bool complete; /* a done stage with rows is among them: keep a copy of the results */
 } clear_list;
 
-static bool depends_on(const clear_list *d, const char *needs_json)
+static bool needs_it(const char *needs_json, const char *name)
 {
     json_t *needs = json_loads(needs_json, 0, NULL);
+    const bool found = json_object_get(needs, name) != NULL;
+
+    json_decref(needs);
+    return found;
+}
+
+static bool depends_on(const clear_list *d, const char *needs_json)
+{
     bool found = false;
 
     for (int64_t i = 0; i < d->n && !found; i++)
-        found = json_object_get(needs, d->name[i]) != NULL;
-    json_decref(needs);
+        found = needs_it(needs_json, d->name[i]);
     return found;
 }
 
@@ -229,15 +236,6 @@ static pl_code stored_read(pl_removed *out, const char **needs, double *seconds,
     }
     (void)sqlite3_finalize(st);
     return code;
-}
-
-static bool needs_it(const char *needs_json, const char *name)
-{
-    json_t *needs = json_loads(needs_json, 0, NULL);
-    const bool found = json_object_get(needs, name) != NULL;
-
-    json_decref(needs);
-    return found;
 }
 
 /* Marks (stage NULL) one more that stays, or that such a one needs. False: there is none. */

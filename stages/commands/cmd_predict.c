@@ -331,10 +331,13 @@ static pl_code head_write(predict *c, pl_error *err)
     return code;
 }
 
-/* A table was asked for its column when it was opened. */
+/* A table was asked for its column when it was opened, and the cells may be empty. */
 static pl_code titles_check(const predict *c, pl_error *err)
 {
-    if (c->reading.title_from == NULL || c->has_titles)
+    int n_columns;
+
+    (void)ch_reader_columns(c->reader, &n_columns);
+    if (c->reading.title_from == NULL || c->has_titles || n_columns > 0)
         return PL_OK;
     return pl_fail(err, PL_ECONFIG, "--id-column %s: no record of %s has a value for it", c->reading.title_from, input_name(c));
 }

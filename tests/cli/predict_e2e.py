@@ -346,6 +346,8 @@ def options_without_effect_are_refused_before_any_work():
         p.put("some.sdf", open(p.path("x.sdf")).read().replace("M  END\n", "M  END\n> <key>\nK1\n\n", 1))
         got = p.run("predict", flat, "some.sdf", "--id-column", "key", "-c", "title", "-q")[1].splitlines()
         assert got == ["title", "K1", '""'], got
+        p.put("empty.csv", "smiles,key\nCCO,\nCCN,\n")  # a column that is there may be empty
+        assert p.run("predict", flat, "empty.csv", "--id-column", "key", "-c", "title,smiles", "-q")[1].splitlines()[1:] == [",CCO", ",CCN"]
         err = p.run("predict", flat, "some.sdf", "--id-column", "Key", "-o", "none.csv", expect=2)[2]
         assert "--id-column Key: no record of some.sdf has a value for it" in err and not os.path.exists(p.path("none.csv")), err
 
