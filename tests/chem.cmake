@@ -64,6 +64,7 @@ target_include_directories(molsieve_mmff_suite PUBLIC ${CMAKE_CURRENT_SOURCE_DIR
 target_compile_definitions(molsieve_mmff_suite PRIVATE MOLSIEVE_FORCE_FIELD_TABLES="${MOLSIEVE_FORCE_FIELD_TABLES}")
 molsieve_test(mmff unit/mmff_test.c LABEL unit USES molsieve_mmff_suite)
 target_compile_definitions(test_mmff PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+molsieve_test(shape unit/shape_test.c LABEL unit USES molsieve::chem m)
 molsieve_test(mmff_rules unit/mmff_rules_test.c LABEL unit USES molsieve::chem m)
 molsieve_test(mmff_refused unit/mmff_refused_test.c LABEL unit USES molsieve_mmff_suite)
 

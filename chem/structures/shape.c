@@ -2,20 +2,16 @@
 #include "chem/structures/shape.h"
 
 #include <math.h>
+#include <string.h>
 
-static int32_t centre(double out[3], const ch_mol *mol, const float (*x)[3])
+static void centre(double out[3], const ch_equal *e, const float (*x)[3])
 {
-    int32_t n = 0;
-
     out[0] = out[1] = out[2] = 0;
-    for (int32_t i = 0; i < mol->n_atoms; i++) {
-        n += mol->z[i] != 1;
-        for (int c = 0; mol->z[i] != 1 && c < 3; c++)
-            out[c] += (double)x[i][c];
-    }
-    for (int c = 0; n > 0 && c < 3; c++)
-        out[c] /= n;
-    return n;
+    for (int32_t k = 0; k < e->n; k++)
+        for (int c = 0; c < 3; c++)
+            out[c] += (double)x[e->atom[k]][c];
+    for (int c = 0; e->n > 0 && c < 3; c++)
+        out[c] /= e->n;
 }
 
 static double determinant(const double m[3][3])
@@ -69,23 +65,64 @@ static double best_overlap(const double m[3][3])
     return sqrt(fmax(e[0], 0)) + sqrt(fmax(e[1], 0)) + (determinant(m) < 0 ? -least : least);
 }
 
-double ch_shape_rmsd(const ch_mol *mol, const float (*a)[3], const float (*b)[3])
+/* Of positions about their centre: the sum of products of coordinates, and the sum of squares of both shapes. */
+static double correlate(double m[3][3], const ch_equal *e, const int32_t *map, const float (*a)[3], const float (*b)[3])
 {
-    double middle_a[3], middle_b[3], m[3][3] = { { 0 } }, sum = 0;
-    const int32_t n = centre(middle_a, mol, a);
+    double middle_a[3], middle_b[3], sum = 0;
 
-    (void)centre(middle_b, mol, b);
-    for (int32_t i = 0; i < mol->n_atoms; i++) {
+    centre(middle_a, e, a);
+    centre(middle_b, e, b);
+    memset(m, 0, 9 * sizeof **m);
+    for (int32_t k = 0; k < e->n; k++) {
         double u[3], v[3];
         for (int c = 0; c < 3; c++) {
-            u[c] = (double)a[i][c] - middle_a[c];
-            v[c] = (double)b[i][c] - middle_b[c];
+            u[c] = (double)a[e->atom[k]][c] - middle_a[c];
+            v[c] = (double)b[e->atom[map[k]]][c] - middle_b[c];
         }
-        for (int c = 0; mol->z[i] != 1 && c < 3; c++) {
+        for (int c = 0; c < 3; c++) {
             sum += u[c] * u[c] + v[c] * v[c];
             for (int d = 0; d < 3; d++)
                 m[c][d] += u[c] * v[d];
         }
     }
-    return n > 0 ? sqrt(fmax(sum - 2 * best_overlap((const double(*)[3])m), 0) / n) : 0;
+    return sum;
+}
+
+double ch_shape_rmsd(const ch_equal *equal, const float (*a)[3], const float (*b)[3])
+{
+    double least = INFINITY;
+
+    for (int32_t w = 0; w < equal->n_maps; w++) {
+        double m[3][3];
+        const double sum = correlate(m, equal, &equal->map[(int64_t)w * equal->n], a, b);
+        least = fmin(least, sum - 2 * best_overlap((const double(*)[3])m));
+    }
+    return equal->n > 0 ? sqrt(fmax(least, 0) / equal->n) : 0;
+}
+
+/* The singular values of centred positions, the largest first. */
+static void lengths(double out[3], const ch_equal *e, const float (*x)[3])
+{
+    double m[3][3];
+
+    (void)correlate(m, e, e->map, x, x);
+    eigenvalues(out, m);
+    for (int c = 0; c < 3; c++)
+        out[c] = sqrt(fmax(out[c], 0));
+    if (out[0] < out[1]) {
+        const double first = out[1];
+        out[1] = out[0];
+        out[0] = first;
+    }
+}
+
+double ch_shape_least(const ch_equal *equal, const float (*a)[3], const float (*b)[3])
+{
+    double of_a[3], of_b[3], sum = 0;
+
+    lengths(of_a, equal, a);
+    lengths(of_b, equal, b);
+    for (int c = 0; c < 3; c++)
+        sum += (of_a[c] - of_b[c]) * (of_a[c] - of_b[c]);
+    return equal->n > 0 ? sqrt(sum / equal->n) : 0;
 }

@@ -21,6 +21,7 @@ typedef struct site {
     const ch_structure_options *o;
     const ch_kernels *kernels;
     ch_cycles cycles;
+    ch_equal equal; /* of an ensemble */
     ch_bounds bounds;
     ch_embedder embedder;
     ch_relaxer relaxer;
@@ -41,6 +42,21 @@ int32_t ch_structure_starts(const ch_structure_options *o, int32_t which)
 
 int32_t ch_structure_pool(const ch_structure_options *o) { return o->count > 1 ? POOL * o->count : 1; }
 
+/* What structures that are given need, too. */
+static pl_code look_at_bonds(site *s, pl_arena *mem, pl_error *err)
+{
+    pl_code code = PL_OK;
+
+    if (s->mol->n_atoms == 0)
+        return pl_fail(err, PL_EINPUT, "the molecule has no atoms");
+    code = ch_cycles_make(&s->cycles, s->mol, mem, err);
+    if (code == PL_OK && !s->cycles.connected)
+        return pl_fail(err, PL_EINPUT, "the molecule has several parts; structures are built of one");
+    if (code == PL_OK && s->o->count > 1)
+        code = ch_equal_make(&s->equal, &s->cycles, mem, err);
+    return code;
+}
+
 static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
 {
     pl_code code = PL_OK;
@@ -49,13 +65,7 @@ static pl_code prepare(site *s, pl_arena *mem, pl_error *err)
     if (s->kernels == NULL)
         return pl_fail(err, PL_ECONFIG,
                        "MOLSIEVE_CPU names a set of kernels that this processor lacks; `molsieve doctor` lists them");
-    if (s->mol->n_atoms == 0)
-        return pl_fail(err, PL_EINPUT, "the molecule has no atoms");
-    code = ch_cycles_make(&s->cycles, s->mol, mem, err);
-    if (code == PL_OK && !s->cycles.connected)
-        return pl_fail(err, PL_EINPUT, "the molecule has several parts; structures are built of one");
-    if (code == PL_OK)
-        code = ch_bounds_make(&s->bounds, &s->cycles, s->terms, s->stereo, s->kernels, mem, err);
+    code = ch_bounds_make(&s->bounds, &s->cycles, s->terms, s->stereo, s->kernels, mem, err);
     if (code == PL_OK)
         code = ch_embedder_make(&s->embedder, &s->bounds, s->kernels, mem, err);
     if (code == PL_OK)
@@ -151,7 +161,8 @@ static bool build_one(site *s, int32_t which, ch_structure *out, ch_structure_tr
 
 static bool is_alike(const site *s, const ch_structure *a, const float (*b)[3])
 {
-    return ch_shape_rmsd(s->mol, (const float(*)[3])a->xyz, b) < alike;
+    const float(*x)[3] = (const float(*)[3])a->xyz;
+    return ch_shape_least(&s->equal, x, b) < alike && ch_shape_rmsd(&s->equal, x, b) < alike;
 }
 
 /* Whether a structure of this shape has no more energy. */
@@ -251,8 +262,9 @@ static int32_t choose_next(const site *s, const ch_structures *all, int32_t last
     int32_t next = 0;
 
     for (int32_t k = 0; k < all->n; k++) {
-        if (near[k] >= 0)
-            near[k] = fmin(near[k], ch_shape_rmsd(s->mol, chosen, (const float(*)[3])all->all[k].xyz));
+        const float(*x)[3] = (const float(*)[3])all->all[k].xyz;
+        if (near[k] >= 0 && ch_shape_least(&s->equal, chosen, x) < near[k])
+            near[k] = fmin(near[k], ch_shape_rmsd(&s->equal, chosen, x));
         next = near[k] > near[next] ? k : next;
     }
     return next;
@@ -288,7 +300,9 @@ pl_code ch_structure_build(ch_structures *out, const ch_mol *mol, const ch_stere
     *out = (ch_structures){ .all = PL_NEW(mem, ch_structure, (size_t)pool + 1) };
     if (out->all == NULL || near == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for %d structures", (int)pool);
-    const pl_code code = build_all(&s, out, count, mem, err);
+    pl_code code = look_at_bonds(&s, scratch, err);
+    if (code == PL_OK)
+        code = build_all(&s, out, count, mem, err);
     if (out->n > count)
         choose(&s, out, count, near);
     return code;

@@ -362,9 +362,13 @@ static void ensembles_are_sorted_and_distinct(void **state)
     build(b.all, b.n, own);
     for (int32_t k = 0; k < b.n; k++) {
         const ch_structures *s = b.all[k].out;
+        ch_cycles cycles;
+        ch_equal equal;
+        assert_int_equal(ch_cycles_make(&cycles, b.all[k].mol, own, NULL), PL_OK);
+        assert_int_equal(ch_equal_make(&equal, &cycles, own, NULL), PL_OK);
         for (int32_t i = 1; i < s->n; i++) {
             assert_true(s->all[i].energy >= s->all[i - 1].energy);
-            assert_true(ch_shape_rmsd(b.all[k].mol, (const float(*)[3])s->all[i].xyz, (const float(*)[3])s->all[i - 1].xyz) > 0.4);
+            assert_true(ch_shape_rmsd(&equal, (const float(*)[3])s->all[i].xyz, (const float(*)[3])s->all[i - 1].xyz) > 0.4);
         }
         several += s->n > 2;
     }

@@ -12,7 +12,7 @@
 
 /* Raised when the same molecule would get another structure. Part of keys. */
 #define ST_NATIVE_VERSION "2"
-#define ST_ENSEMBLE_VERSION ".2" /* behind it, where several are asked for */
+#define ST_ENSEMBLE_VERSION ".3" /* behind it, where several are asked for */
 
 typedef struct st_native {
     ch_mmff parameters;
