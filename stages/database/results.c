@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "stages/database/settings_differ.h"
+
 /* The newest matching file, or NULL. */
 static const char *newest(const char *pattern, pl_arena *mem)
 {
@@ -89,6 +91,19 @@ pl_code st_results_find(const pl_app *app, const char *where, const char **path,
     return PL_OK;
 }
 
+/* Results may be of other settings than a workflow has now: it was edited, or the run had overrides. */
+static void note_settings(const pl_app *app, const char *where, const st_ask *ask)
+{
+    pl_problems problems = { .mem = ask->mem };
+    const bool file = where != NULL && (pl_ends_with(where, ".yaml") || pl_ends_with(where, ".yml"));
+    const pl_workflow *wf = file ? pl_workflow_load(where, NULL, 0, app->stages, &problems, ask->mem) : NULL;
+    const char *other = wf != NULL ? st_settings_differ(wf, ask->store, app->stages, ask->mem) : NULL;
+
+    if (other != NULL)
+        pl_cmd_say("note: the last run had other settings than %s has now: %s; `molsieve plan %s` says what a run would do", where,
+                   other, where);
+}
+
 int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st_answer *answer, void *ctx)
 {
     st_ask ask = { .args = args, .ctx = ctx, .mem = pl_arena_new(1 << 16) };
@@ -100,6 +115,8 @@ int st_results_ask(const pl_app *app, const pl_args *args, const char *where, st
         code = pl_fail(&err, PL_EIO, "%s does not exist yet, only shards do; run `molsieve merge WORKFLOW`", path);
     if (code == PL_OK)
         code = pl_store_open_read(&ask.store, path, app->schema, &err);
+    if (code == PL_OK)
+        note_settings(app, where, &ask);
     if (code == PL_OK)
         code = answer(&ask, &err);
     pl_store_close(ask.store);

@@ -119,5 +119,56 @@ def results_can_be_asked_and_exported():
         assert back.execute("SELECT DISTINCT geometry FROM molecule").fetchall() == [("input",)]
 
 
+RANKED = """format: 1
+name: %s
+workdir: run
+seed: %d
+inputs: [%s]
+stages:
+  read: {}
+  prepare: {conformers: {source: none}}
+  rank: {objectives: [{property: mw, goal: %s}]%s}
+%s"""
+
+
+def results_of_other_settings_are_told():
+    """A workflow that was edited after its run, or a run with overrides: every command that reads results names what differs."""
+    with Project() as p:
+        for folder in ("sub", "flow"):
+            os.mkdir(p.path(folder))
+        p.put("a.smi", "CCO a\n")
+        p.put("sub/b.smi", "CCN b\nCCC c\n")
+        both = "{path: a.smi}, {path: sub/b.smi}"
+
+        def said(name, *way, expect=0):
+            return p.run(name, *way, expect=expect)[2]
+
+        def write(name="w", seed=1, inputs=both, goal="minimise", more="", last=""):
+            return p.put("flow/w.yaml", RANKED % (name, seed, inputs.replace("path: ", "path: ../"), goal, more, last))
+        asked = [["top"], ["failures"], ["report"], ["export", "csv"], ["show", "a"]]
+        w = write()
+        p.run("run", w)
+        for way in asked:
+            assert "note:" not in said(*way, w), way
+        others = [
+            ({"seed": 2}, "seed"), ({"inputs": "{path: a.smi}"}, "inputs"), ({"inputs": "{path: a.smi}, {path: sub/c.smi}"}, "inputs"),
+            ({"goal": "maximise"}, "stages.rank"), ({"last": "  write: {csv: out.csv}\n"}, "stages.write"),
+            ({"seed": 3, "inputs": "{path: sub/b.smi}", "goal": "maximise"}, "inputs, seed, stages.rank"),
+        ]
+        p.put("sub/c.smi", "CCF d\n")
+        for change, what in others:
+            write(**change)
+            for way in asked:
+                err = said(*way, w)
+                assert err.count("note: the last run had other settings than %s has now: %s; `molsieve plan" % (w, what)) == 1, (way, err)
+        # what changes no result is no difference, nor is a folder that moved with its file
+        for change in ({}, {"name": "other"}, {"last": "workers: 1\n"}):
+            write(**change)
+            assert "note:" not in said("top", w)
+        p.run("run", write(), "stages.rank.objectives.0.goal=maximise")
+        assert "has now: stages.rank;" in said("top", w)
+        assert "note:" not in said("top", p.path("flow/run"))
+
+
 if __name__ == "__main__":
-    main([results_can_be_asked_and_exported])
+    main([results_can_be_asked_and_exported, results_of_other_settings_are_told])

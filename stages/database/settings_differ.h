@@ -1,0 +1,12 @@
+/* stages/database/settings_differ.h - whether a workflow file is still the one of its results. */
+#ifndef ST_SETTINGS_DIFFER_H
+#define ST_SETTINGS_DIFFER_H
+
+#include "pipeline/store/store.h"
+#include "pipeline/workflow/workflow.h"
+
+/* What the workflow has other than the last run of the results: "inputs, seed, stages train and rank". Settings that change no result
+ * are left out. NULL: nothing, or the results do not say, or there is no memory. In mem. */
+const char *st_settings_differ(const pl_workflow *wf, const pl_store *results, const pl_stage *const *known, pl_arena *mem);
+
+#endif
