@@ -258,7 +258,7 @@ WAITING = """campaign c.yaml workdir=waits --part 0/2 -j 0|campaign c.yaml workd
 campaign c.yaml --parts 100000|campaign c.yaml --max-time 0s|campaign w.yaml|campaign c.yaml -q workdir=waits --part 1/2
 campaign c.yaml -q workdir=waits --parts 2 --missing
 campaign k.yaml -j 2|report runs/class -o k.html|next -n 3 runs/class|campaign c.yaml -q -j 2 workdir=low 'stages.train.targets=[{name: logS, better: low}]'
-check mistaken.yaml|check mistaken.yaml stages.acquire.property=logS 'stages.train.targets=[{name: logS, factor: 2}]'
+check mistaken.yaml|check mistaken.yaml stages.acquire.property=logS 'stages.train.targets=[{name: logS, factor: 2}]'|check mistaken.yaml stages.acquire.property=logS 'stages.train.inputs={columns: [t]}'
 """
 LEFT = """campaign c.yaml --plan workdir=far 'stages.acquire.answers={table: far.csv}'|campaign c.yaml --plan workdir=first|campaign c.yaml --plan workdir=all
 campaign k.yaml --plan|campaign c.yaml --plan workdir=low 'stages.train.targets=[{name: logS, better: low}]'|campaign c.yaml workdir=waits --parts 99999 --missing --plan

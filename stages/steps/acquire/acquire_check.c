@@ -10,6 +10,7 @@
 #include "stages/expression/expression.h"
 #include "stages/expression/row_filter.h"
 #include "stages/steps/acquire/acquire_conf.h"
+#include "stages/steps/ingest/columns.h"
 #include "stages/steps/ingest/condition.h"
 #include "stages/steps/ingest/label_scan.h"
 #include "stages/steps/ingest/prepare.h"
@@ -289,6 +290,18 @@ static void target_check(const checking *x)
     }
 }
 
+/* An answer names a molecule by its structure or title, of which there may be several observations. */
+static void inputs_check(const checking *x)
+{
+    const pl_names *columns = st_columns(x->wf);
+
+    if (columns->n > 0)
+        pl_problem_add(x->problems, x->step->node,
+                       "acquire: answers: a model reads columns (%s), so a molecule may be there with several values of them, and an "
+                       "answer would not say which it belongs to; leave them out",
+                       columns->name[0]);
+}
+
 static void campaign_check(const checking *x)
 {
     const char *label = st_acquire_label(x->wf, x->c);
@@ -303,6 +316,7 @@ static void campaign_check(const checking *x)
             "acquire: answers: this workflow has no `train` whose target is the property, so nothing would learn from them");
         return;
     }
+    inputs_check(x);
     target_check(x);
     answers_check(x, label);
     answers_hidden_check(x, label);
