@@ -428,18 +428,32 @@ static pl_code consider(choosing *x, int64_t mol_id, double acquisition, const c
     return put(x, mol_id, acquisition, err);
 }
 
+/* Far below the value to beat, expected improvements are too small for a number. The order of such is that of the distance in standard
+ * deviations, whose square the logarithm of the improvement follows; without a deviation that of the means. */
+static const char *ties_sql(const choosing *x, const char *sigma)
+{
+    const int sign = x->c->a.low ? -1 : 1;
+
+    if (x->c->a.by != ST_EXPECTED_IMPROVEMENT)
+        return "";
+    return pl_sprintf(x->mem,
+                      "CASE WHEN a=0 THEN %d*(s.mean-(%.17g))/nullif(%s,0) END DESC, CASE WHEN a=0 THEN %d*s.mean END DESC, ", sign,
+                      x->c->a.best, sigma, sign);
+}
+
 /* mol_id, acquisition and key of the candidates, the best first; of equal ones the first InChIKey. */
 static const char *ordered_sql(const choosing *x, const char *reason)
 {
     const char *sigma = st_strategy_is_uncertain(x->c->a.by) ? sigma_sql(x, x->c->sigma) : "0";
+    const char *ties = sigma != NULL ? ties_sql(x, sigma) : NULL;
 
-    if (sigma == NULL)
+    if (ties == NULL)
         return NULL;
     return pl_sprintf(x->mem,
                       "SELECT m.mol_id, acquisition(s.mean, %s, m.inchikey) AS a, " KEY
                       " FROM %s s JOIN molecule m ON m.mol_id=s.mol_id "
-                      "WHERE s.property_id=%lld AND (%s)=0 ORDER BY a DESC, m.inchikey, m.mol_id",
-                      sigma, x->from, (long long)x->property_id, reason);
+                      "WHERE s.property_id=%lld AND (%s)=0 ORDER BY a DESC, %sm.inchikey, m.mol_id",
+                      sigma, x->from, (long long)x->property_id, reason, ties);
 }
 
 static pl_code choose_in_order(choosing *x, const char *reason, pl_error *err)

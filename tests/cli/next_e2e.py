@@ -67,6 +67,12 @@ def each_strategy_takes_the_best_by_its_formula():
             got = [(float(r["acquisition"]), r["inchikey"]) for r in chosen(p, "-n", "15", *args)[0]]
             assert [k for _, k in got] == [k for _, k in want], args
             assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for (a, _), (b, _) in zip(got, want)), args
+        # far below the value to beat, where all improvements are 0: by the distance in standard deviations
+        for args, low, far in (["--best", "1000"], False, 1000), (["--goal", "minimise", "--best=-1000"], True, 1000):
+            of = candidates(p, low)
+            got = chosen(p, "-n", "15", "--by", "expected_improvement", *args)[0]
+            assert [r["inchikey"] for r in got] == sorted(of, key=lambda k: ((far - of[k][0]) / of[k][1], k))[:15], args
+            assert all(float(r["acquisition"]) == 0 for r in got)
         rows, said = chosen(p, "-n", "15", "--by", "greedy", "--goal", "minimise")
         n_outside = sum(r["logS_domain"] != "inside" for r in rows)
         assert n_outside > 0 and "%d of the chosen " % n_outside in said and "--inside leaves such molecules out" in said, said

@@ -167,7 +167,8 @@ const pl_stage st_acquire = {
     .help = "choose which molecules to try next",
     .scope = PL_WHOLE,
     .version =
-        4, /* 1 numbered the choice from 2; 2 took molecules without rings for one scaffold; 3 chose one InChIKey several times */
+        5, /* 1 numbered the choice from 2; 2 took molecules without rings for one scaffold; 3 chose one InChIKey several times; 4 ordered
+              expected improvements of 0 by InChIKey */
     .fields = fields,
     .conf_size = sizeof(st_acquire_conf),
     .state_size = sizeof(acquire_state),

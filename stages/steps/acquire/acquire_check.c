@@ -296,10 +296,11 @@ static void inputs_check(const checking *x)
     const pl_names *columns = st_columns(x->wf);
 
     if (columns->n > 0)
-        pl_problem_add(x->problems, x->step->node,
-                       "acquire: answers: a model reads columns (%s), so a molecule may be there with several values of them, and an "
-                       "answer would not say which it belongs to; leave them out",
-                       columns->name[0]);
+        pl_problem_add(
+            x->problems, x->step->node,
+            "acquire: answers: a model reads columns (%s), so a molecule may be there with several values of them, and an "
+            "answer would not say which it belongs to; leave them out",
+            columns->name[0]);
 }
 
 static void campaign_check(const checking *x)
