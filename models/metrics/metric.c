@@ -8,10 +8,15 @@
 void nn_metric_moments(const double *y, int64_t n, double *mean, double *stdev)
 {
     double sum = 0, square = 0;
+    bool same = n > 0;
 
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
         sum += y[i];
+        same = same && y[i] == y[0];
+    }
     *mean = n ? sum / (double)n : 0.0;
+    if (same)
+        *mean = y[0];
     for (int64_t i = 0; i < n; i++)
         square += (y[i] - *mean) * (y[i] - *mean);
     *stdev = n ? sqrt(square / (double)n) : 0.0;

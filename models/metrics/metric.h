@@ -36,7 +36,8 @@ pl_code nn_metric_class(nn_fit *out, const double *y, const double *p, int64_t n
 /* The ceil(0.9 (n + 1))th smallest of error [n], which is sorted; NaN when n < 9. */
 double nn_metric_interval90(double *error, int64_t n);
 
-/* Mean and population standard deviation (divisor n, docs/model.md 1.3); 0 and 0 when n = 0. */
+/* Mean and population standard deviation (divisor n, docs/model.md 1.3); 0 and 0 when n = 0. The mean of equal values is this value, and
+ * their deviation is 0. */
 void nn_metric_moments(const double *y, int64_t n, double *mean, double *stdev);
 
 /* Least squares y ~ coef[0] + sum_k coef[1+k] x[i][k], x [n][k]. Columns that

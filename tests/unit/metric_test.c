@@ -85,6 +85,26 @@ static void a_constant_has_no_correlation(void **state)
     assert_true(isnan(f.mae) && f.n == 0);
 }
 
+/* The mean of three times 0.1 is not 0.1: its rounding is no variance. */
+static void a_constant_has_no_r2_whatever_its_value(void **state)
+{
+    static const double of[] = { 0.1, -2.3, 4.3, 1e-9, 1e9 + 0.1, -0.0 };
+    double y[70], p[70], mean, stdev;
+    nn_fit f;
+
+    for (size_t c = 0; c < sizeof of / sizeof of[0]; c++)
+        for (int n = 1; n <= 70; n++) {
+            for (int i = 0; i < n; i++) {
+                y[i] = of[c];
+                p[i] = of[c] + i;
+            }
+            nn_metric_moments(y, n, &mean, &stdev);
+            assert_true(mean == of[c] && stdev == 0);
+            assert_int_equal(nn_metric_fit(&f, y, p, n, *state, NULL), PL_OK);
+            assert_true(isnan(f.r2) && isnan(f.spearman));
+        }
+}
+
 static void any_increasing_function_has_spearman_one(void **state)
 {
     double y[50], p[50];
@@ -422,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_ARENA(errors_of_four_numbers_are_as_by_hand),
         WITH_ARENA(a_constant_has_no_correlation),
+        WITH_ARENA(a_constant_has_no_r2_whatever_its_value),
         WITH_ARENA(nine_in_ten_further_values_are_in_the_interval),
         WITH_ARENA(any_increasing_function_has_spearman_one),
         WITH_ARENA(a_linear_law_is_found_back),
