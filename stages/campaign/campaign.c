@@ -304,10 +304,10 @@ static pl_code rounds_read(st_round *to, int64_t n, const st_campaign *x, pl_sto
     const char *best = x->low ? "min" : "max";
     char *sql = sqlite3_mprintf(
         "SELECT a.round, count(*), count(v.value), sum(v.value=%d), %s(v.value), avg(abs(v.value-a.mean)), "
-        "avg(CASE WHEN a.deviation IS NOT NULL THEN abs(v.value-a.mean)<=1.6448536269514722*a.deviation END), min(a.strategy) "
+        "avg(CASE WHEN %d AND a.deviation IS NOT NULL THEN abs(v.value-a.mean)<=1.6448536269514722*a.deviation END), min(a.strategy) "
         "FROM acquired a LEFT JOIN measured v ON v.inchikey=a.inchikey AND v.property=%Q AND a.outcome='measured' WHERE a.outcome IS NOT "
         "NULL GROUP BY a.round ORDER BY a.round",
-        !x->low, best, x->label);
+        !x->low, best, !x->is_class, x->label);
     pl_code code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
 
     while (k < n && pl_db_next(st, &code, err)) {

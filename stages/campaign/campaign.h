@@ -79,7 +79,7 @@ typedef struct st_round {
     int64_t round, tried, n_values, n_best; /* n_best: of a class, of 1 */
     double best;                            /* of this round: its best value; NaN: none */
     double mae, within90;                   /* of its predictions, when it was chosen: mean absolute error, share of values within
-                                               1.645 deviations; NaN: none */
+                                               1.645 deviations; NaN: none, as of a class, which has no interval */
     const char *strategy;
 } st_round;
 pl_code st_campaign_rounds(st_round **out, int64_t *n, const st_campaign *x, pl_error *err);

@@ -81,8 +81,8 @@ static pl_code print_rounds(const st_campaign *x, pl_error *err)
             best = r[k].best;
         print_round(x, &r[k], tried, best);
     }
-    pl_cmd_print("%s%s%s; MAE, in 90 %%: of the predictions by which a round was chosen\n", x->label, x->unit[0] ? ", " : "",
-                 x->unit);
+    pl_cmd_print("%s%s%s; MAE%s: of the predictions by which a round was chosen\n", x->label, x->unit[0] ? ", " : "", x->unit,
+                 x->is_class ? "" : ", in 90 %");
     return PL_OK;
 }
 

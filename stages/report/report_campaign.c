@@ -97,8 +97,9 @@ static void add_cells(st_report *r, sqlite3_stmt *st, const goal *g, int64_t *tr
     else if (isfinite(*best))
         st_html_real(r->out, *best, 4);
     pl_text_add(r->out, "</td>");
-    for (int i = 6; i < 8; i++)
-        st_report_cell(r, st, i);
+    st_report_cell(r, st, 6);
+    if (!g->is_class) /* a class has no interval */
+        st_report_cell(r, st, 7);
     pl_text_add(r->out, "</tr>\n");
 }
 
@@ -112,7 +113,7 @@ static void add_rounds(st_report *r, const goal *g)
                                   g->is_class ? "#found" : "#best of the round",
                                   g->is_class ? "#found in all" : "#best so far",
                                   "#mean absolute error",
-                                  "#% within the 90 % interval",
+                                  g->is_class ? NULL : "#% within the 90 % interval",
                                   NULL };
     const char *end = g->low ? "min" : "max";
     int64_t tried = 0;
@@ -120,8 +121,10 @@ static void add_rounds(st_report *r, const goal *g)
 
     st_report_table(
         r, "",
-        "The last two columns: the predictions by which the round was chosen, against what was measured then. The interval is 1.645 "
-        "standard deviations of the prediction on either side; if those hold, 90 % are within.");
+        g->is_class
+            ? "The last column: the predictions by which the round was chosen, against what was measured then."
+            : "The last two columns: the predictions by which the round was chosen, against what was measured then. The interval is 1.645 "
+              "standard deviations of the prediction on either side; if those hold, 90 % are within.");
     st_report_heads(r, heads);
     for (
         sqlite3_stmt *st = st_report_query(

@@ -284,8 +284,22 @@ def several_drawings_of_a_molecule_are_asked_for_once():
         assert "no molecule is left to choose" in go_on(p, "campaign.rounds=6")[1] and p.one("SELECT count(*) FROM acquired") == 25
 
 
+def rounds_of_a_class_have_no_interval():
+    with Project() as p:
+        alcohols(p, "3", change=("family: [gp], targets: [{name: act, better: low}]", "family: [forest], targets: [{name: act, better: high}]"))
+        steps = open(p.path("c.yaml")).read().replace("labels: [none]", "labels: [none], properties: {act: {task: classification, better: high}}")
+        p.put("c.yaml", steps.replace("strategy: greedy", "strategy: uncertainty"))
+        p.put("ans.csv", "smiles,id,act\n" + "".join("%sO,a%d,%d\n" % ("C" * k, k, k % 2) for k in range(1, 26)))
+        out = go_on(p)[1]
+        lines = [x.split() for x in out.splitlines() if re.match(r" +[0-9]+ ", x)]
+        assert len(lines) == 3 and all(x[-1] == "-" for x in lines) and float(lines[2][-2]) > 0.3, out
+        assert "MAE: of the predictions" in out, out
+        page = p.run("report", "run", "-o", "-")[1]
+        assert "found in all" in page and "within the 90 % interval" not in page and "1.645" not in page
+
+
 if __name__ == "__main__":
     sieve.main([labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings,
                 a_table_that_contradicts_earlier_rounds_is_refused,
                 answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
-                several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label])
+                several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label, rounds_of_a_class_have_no_interval])
