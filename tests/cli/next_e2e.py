@@ -226,6 +226,22 @@ def a_molecule_that_is_drawn_twice_is_chosen_once():
             assert "2 left out: measured, or" in said and ("2 left out: another drawing of a molecule that was chosen" in said or "0.99" in args), said
 
 
+def a_class_stays_one_where_the_library_has_its_label():
+    """A column of 0 and 1 of which the workflow says nothing is a number; what a model predicts of it is a class."""
+    with Project() as p:
+        p.put("m.csv", "smiles,act\n" + "".join("%sO,%d\n" % ("C" * k, k % 3 == 0) for k in range(1, 40)))
+        p.run("fit", "m.csv", "--target", "act", "--better", "high", "--family", "forest", "-o", "m", "-q")
+        p.put("lib.csv", "smiles,id,act\nCCN,e1,1\nOC(C)CN,e2,\nCC(C)N,i1,0\nOC(C)CCC,i2,\n")
+        p.run("run", p.workflow(["{path: lib.csv, format: csv}"], SCREEN, extra="models: {m: {path: m.safetensors}}\n"), "-q")
+        assert p.rows("SELECT name, task FROM property WHERE EXISTS(SELECT 1 FROM label)") == [("act", "classification")]
+        rows, _ = chosen(p, "--by", "uncertainty", "-n", "2")
+        mean = {k: m for k, m in p.rows("SELECT inchikey, mean FROM score JOIN molecule m USING(mol_id) WHERE mol_id NOT IN (SELECT mol_id FROM label)")}
+        assert len(rows) == 2 and all(abs(float(r["acquisition"]) - math.sqrt(mean[r["inchikey"]] * (1 - mean[r["inchikey"]]))) < 1e-12 for r in rows), rows
+        assert "act is a class: --by ucb needs a number" in p.run("next", "run", "--by", "ucb", expect=2)[2]
+        p.put("new.csv", "id,act\ne2,0.5\n")
+        assert "a class is 0 or 1" in p.run("label", "run", "new.csv", "-p", "act", expect=2)[2]
+
+
 def a_unit_in_the_name_of_a_property_is_said_once():
     """The library has labels of another unit, so that the prediction is a property of its own, with its unit in the name."""
     with Project() as p:
@@ -258,4 +274,4 @@ def wrong_wishes_are_refused():
 if __name__ == "__main__":
     sieve.main([each_strategy_takes_the_best_by_its_formula, the_choice_depends_on_the_seed_and_not_on_the_order,
                 what_was_learned_is_left_out_among_its_likes, a_diverse_choice_passes_over_what_is_similar, what_is_known_or_on_an_earlier_plate_is_left_out, rows_of_an_earlier_plate_without_a_name_are_told, what_was_measured_in_any_form_is_no_candidate,
-                a_molecule_that_is_drawn_twice_is_chosen_once, a_unit_in_the_name_of_a_property_is_said_once, wrong_wishes_are_refused])
+                a_molecule_that_is_drawn_twice_is_chosen_once, a_class_stays_one_where_the_library_has_its_label, a_unit_in_the_name_of_a_property_is_said_once, wrong_wishes_are_refused])

@@ -53,7 +53,8 @@ static const struct {
                                          "VALUES(?,?,?,?,?)" },
     { offsetof(st_molecules, put_property),
       "INSERT INTO property(name, unit, task, better, description) VALUES(?,?,?,?,?) "
-      "ON CONFLICT(name) DO UPDATE SET task=excluded.task, description=excluded.description" },
+      /* what a model predicts as a class (stages/steps/train/model_row.h) stays one: of stages in one pass either may come first */
+      "ON CONFLICT(name) DO UPDATE SET task=iif(task='classification',task,excluded.task), description=excluded.description" },
 };
 
 /* A shard keeps every single value: duplicates in other shards make other means (stages/merge/merge.h). */

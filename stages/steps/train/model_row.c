@@ -71,7 +71,7 @@ pl_code st_property_row_put(pl_store *s, const st_property_row *row, int64_t *pr
     if (code == PL_OK)
         code = run_with(s,
                         "INSERT INTO property(name,unit,task,better) VALUES(?1,?2,?4,?3) "
-                        "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3",
+                        "ON CONFLICT(name) DO UPDATE SET unit=?2, better=?3, task=iif(?4='classification',?4,task)",
                         text, 4, err);
     return code != PL_OK ? code : pl_db_int(s->db, property_id, err, "SELECT property_id FROM property WHERE name=%Q", text[0]);
 }

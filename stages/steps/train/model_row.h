@@ -19,7 +19,7 @@ pl_code st_model_row_put(pl_store *s, const char *const text[4], int64_t *model_
 /* The property of target k of m; created if it does not exist. When a label of that
  * name has another unit (gap in Ha, predicted in eV) the prediction gets a
  * property of its own, "gap (eV)". A label without a unit gets that of m, unless m was
- * trained on it multiplied by a factor (converted). */
+ * trained on it multiplied by a factor (converted). What m predicts as a class is one, whatever the library says of its label. */
 pl_code st_property_put(pl_store *s, const nn_model_file *m, int32_t k, bool converted, int64_t *property_id, pl_arena *mem,
                         pl_error *err);
 
