@@ -83,6 +83,14 @@ def the_funnel_of_a_ranking_is_the_same_everywhere():
         page = p.run("report", "run", "-o", "-")[1]
         for name, n in got[1:-1]:
             assert '<th scope="row">%s</th><td class="n"><data value="%d">' % (name, n) in page, name
+        # A ranking that is full says nothing of the candidates that it did not look at.
+        p.run("run", "w.yaml", "-q", "stages.rank.top=2", "stages.rank.diversity={by: similarity, threshold: 0.05}", "limits.failures.max_fraction=1")
+        full = dict(p.rows("SELECT name, value FROM metric WHERE stage='rank' AND split='funnel'"))
+        passed = p.one("SELECT max(n_similar) FROM hit") + p.one("SELECT min(n_similar) FROM hit")
+        assert full["were compared with better ones until the ranking was full"] == 2 + passed < full["are inside of the domain"], full
+        assert full["are not too similar to better ones"] == full["are ranked"] == 2, full
+        assert "were compared with better ones" in p.run("explain", "w.yaml", "rank")[1]
+        p.run("run", "w.yaml", "-q", "limits.failures.max_fraction=1")
         # A table of molecules that were found says who is outside, although no hit is.
         outside = p.one("SELECT count(*) FROM score WHERE domain='outside'")
         found = p.run("search", "run", "--where", "mw > 0", "-n", "1000")[1].splitlines()

@@ -93,8 +93,10 @@ pl_code st_rank_funnel_put(st_ranking *s, pl_error *err)
     for (int i = 0; i < ST_RULES; i++)
         if (s->rule[i].len > 0)
             count_put(s, &step, words[i], s->n_left[i], &code, err);
+    if (s->conf->diverse_by != ST_DIVERSE_NONE && s->n_hits + s->n_passed < s->n_candidates) /* nothing is known of the others */
+        count_put(s, &step, "were compared with better ones until the ranking was full", s->n_hits + s->n_passed, &code, err);
     if (s->conf->diverse_by != ST_DIVERSE_NONE)
-        count_put(s, &step, "are not too similar to better ones", s->n_candidates - s->n_passed, &code, err);
+        count_put(s, &step, "are not too similar to better ones", s->n_hits, &code, err);
     count_put(s, &step, "are ranked", s->n_hits, &code, err);
     return code;
 }
