@@ -14,6 +14,7 @@ if(TARGET molsieve::stages)
   molsieve_test(bench unit/bench_test.c LABEL unit USES molsieve::stages molsieve_made_batch)
   target_link_options(test_bench PRIVATE -Wl,--wrap=dlsym,--wrap=dlopen)
   molsieve_test(config unit/config_test.c LABEL unit USES molsieve::stages PkgConfig::JANSSON)
+  molsieve_test(repeat_table unit/repeat_table_test.c LABEL unit USES molsieve::stages PkgConfig::JANSSON)
 endif()
 if(TARGET molsieve)
   foreach(name all_problems_of_a_file_are_reported_with_their_places

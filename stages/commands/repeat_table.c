@@ -9,9 +9,24 @@
 #include "stages/commands/commands.h"
 
 typedef struct moments {
-    double sum, squares, pooled; /* pooled: sum over molecules, of squared errors for rmse */
+    double sum, pooled;           /* pooled: sum over molecules, of squared errors for rmse */
+    double first, apart, squares; /* apart: mean of the differences from the first; squares: sum of squared deviations */
     int64_t n, molecules;
 } moments;
+
+/* Welford 1962, from the first value on: squares of large values would leave nothing of a small deviation. */
+static void moments_take(moments *m, double x)
+{
+    double d, before;
+
+    if (m->n++ == 0)
+        m->first = x;
+    d = x - m->first;
+    before = d - m->apart;
+    m->sum += x;
+    m->apart += before / (double)m->n;
+    m->squares += before * (d - m->apart);
+}
 
 static const char *word(const json_t *row, const char *name) { return json_string_value(json_object_get(row, name)); }
 
@@ -62,20 +77,14 @@ static moments moments_of(const st_repeated *r, const json_t *like)
         const double x = value_in(json_object_get(r->known, r->key[k]), like, "", word(like, "metric"), &n);
         if (isnan(x))
             continue;
-        m.n++;
-        m.sum += x;
-        m.squares += x * x;
+        moments_take(&m, x);
         m.molecules += n;
         m.pooled += (double)n * (is_rmse(like) ? x * x : x);
     }
     return m;
 }
 
-static double deviation(const moments *m)
-{
-    const double mean = m->sum / (double)m->n;
-    return m->n > 1 ? sqrt(fmax(m->squares - (double)m->n * mean * mean, 0) / (double)(m->n - 1)) : NAN;
-}
+static double deviation(const moments *m) { return m->n > 1 ? sqrt(m->squares / (double)(m->n - 1)) : NAN; }
 
 /* Whether an error is a mean over molecules, so that those of several folds have one. An order, such as ROC-AUC, compares molecules, and
  * those of other folds were predicted by other models. */
@@ -134,9 +143,7 @@ static moments differences_of(const st_repeated *r, const json_t *like)
         const double d = value_in(rows, like, "", error_of(like), &n) - value_in(rows, like, "", word(like, "metric"), &n);
         if (isnan(d))
             continue;
-        m.n++;
-        m.sum += d;
-        m.squares += d * d;
+        moments_take(&m, d);
     }
     return m;
 }
