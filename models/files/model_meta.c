@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "models/files/model_file_parts.h"
 
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -300,15 +301,15 @@ static void take_target(reader *r, nn_target *t, const nn_inputs *in)
         r->code = nn_own_domain_take(t, r->root, in, r->mem, r->err);
 }
 
-static const double MAX = 1e15; /* upper limit of similarities, errors and counts of molecules */
+static const double MAX = 1e15; /* upper limit of similarities and counts of molecules */
 
-static double band_real(reader *r, const json_t *band, const char *key)
+static double band_real(reader *r, const json_t *band, const char *key, double max)
 {
     const json_t *value = json_object_get(band, key);
 
     const double x = json_number_value(value);
 
-    if (json_is_number(value) && x >= 0 && x <= MAX)
+    if (json_is_number(value) && x >= 0 && x <= max)
         return x;
     wrong_type(r, key, "a number from 0");
     return 0;
@@ -325,8 +326,8 @@ static void take_interval(reader *r, nn_target *t, const nn_inputs *in)
         wrong_type(r, "bands", "a list of up to 3 bands");
     for (size_t k = 0; k < json_array_size(bands) && r->code == PL_OK; k++) {
         const json_t *band = json_array_get(bands, k);
-        i->band[k] =
-            (nn_band){ band_real(r, band, "similarity"), band_real(r, band, "within"), (int64_t)band_real(r, band, "molecules") };
+        i->band[k] = (nn_band){ band_real(r, band, "similarity", MAX), band_real(r, band, "within", DBL_MAX),
+                                (int64_t)band_real(r, band, "molecules", MAX) };
         if (r->code == PL_OK && (k ? !(i->band[k].from > i->band[k - 1].from) : i->band[k].from != 0))
             wrong_type(r, "bands", "from 0 on");
         i->n = (int32_t)k + 1;

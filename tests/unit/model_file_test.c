@@ -112,6 +112,18 @@ static void values_have_their_linear_part(void **state)
 }
 
 /* A model without training molecules has the same metadata as before. */
+/* A rate constant or a count of molecules has errors of 1e15 and more. */
+static void an_interval_of_any_size_is_read(void **state)
+{
+    static const double within[] = { 0, 1e-300, 2e15, 1e30, 1e300 };
+    bench *b = *state;
+
+    for (size_t i = 0; i < sizeof within / sizeof within[0]; i++) {
+        b->target->interval.band[0].within = within[i];
+        assert_true(written_and_read(b)->target->interval.band[0].within == within[i]);
+    }
+}
+
 static void an_interval_that_is_not_known_is_not_written(void **state)
 {
     bench *b = *state;
@@ -309,6 +321,7 @@ int main(void)
         WITH_BENCH(what_is_written_is_read),
         WITH_BENCH(bfloat16_holds_exactly_the_rounded_numbers),
         WITH_BENCH(the_same_model_gives_the_same_bytes),
+        WITH_BENCH(an_interval_of_any_size_is_read),
         WITH_BENCH(an_interval_that_is_not_known_is_not_written),
         WITH_BENCH(the_range_is_written_and_read),
         WITH_BENCH(the_domain_is_written_and_read),
