@@ -6,12 +6,35 @@
 #include "stages/labels/label_file.h"
 #include "stages/labels/stated.h"
 
-/* Chosen molecules that a campaign has not asked for yet, or asked for in vain. Of the latter a label counts if it is what is asked for,
- * which may have another name: that of earlier answers. */
+/* SQL: whether acquired.property is `name`, or the score of that name, which may have a unit or "model" behind it. */
+#define IS_CALLED(name) "(acquired.property=" name " OR substr(acquired.property,1,length(" name ")+2)=" name "||' (')"
+
+/* SQL: nothing was measured under the name of what is asked for. */
+#define UNNAMED "NOT EXISTS(SELECT 1 FROM label JOIN property q USING(property_id) WHERE " IS_CALLED("q.name") ")"
+
+/* Chosen molecules that a campaign has not asked for yet, or asked for in vain, if the label ?2 (of a limit: ?3) is what is asked for. It
+ * may have another name: that of earlier answers, or any where a model without labels chose. */
 static const char measured_sql[] =
-    "UPDATE acquired SET outcome='measured' WHERE inchikey=%Q AND (outcome IS NULL OR EXISTS(SELECT 1 FROM measured x WHERE "
-    "x.inchikey=acquired.inchikey AND x.property=%Q) AND (property=%Q OR EXISTS(SELECT 1 FROM acquired b JOIN measured y ON "
-    "y.inchikey=b.inchikey AND y.round=b.round WHERE b.property=acquired.property AND b.outcome='measured' AND y.property=%Q)))";
+    "UPDATE acquired SET outcome='measured' WHERE inchikey=?1 AND ((outcome IS NULL OR EXISTS(SELECT 1 FROM measured x WHERE "
+    "x.inchikey=acquired.inchikey AND x.property=?3)) AND (" IS_CALLED(
+        "?2") " OR (" UNNAMED " AND EXISTS(SELECT 1 FROM acquired b JOIN "
+              "measured y ON y.inchikey=b.inchikey AND y.round=b.round WHERE b.property=acquired.property AND b.outcome='measured' AND "
+              "y.property=?3))) OR (outcome IS NULL AND mean IS NOT NULL AND " UNNAMED "))";
+
+static pl_code outcome_store(const st_label_file *f, const st_label_row *row, pl_store *s, pl_error *err)
+{
+    sqlite3_stmt *st = NULL;
+    pl_code code = pl_db_prepare(s->db, &st, measured_sql, err);
+
+    if (code != PL_OK)
+        return code;
+    (void)sqlite3_bind_text(st, 1, row->inchikey, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 2, f->property, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(st, 3, row->property, -1, SQLITE_STATIC);
+    code = pl_db_run(st, err);
+    (void)sqlite3_finalize(st);
+    return code;
+}
 
 static pl_code rows_store(const st_label_file *f, pl_store *s, pl_error *err)
 {
@@ -25,7 +48,7 @@ static pl_code rows_store(const st_label_file *f, pl_store *s, pl_error *err)
             code = st_measured_put(
                 s, &(st_measured){ row->property, f->unit, row->inchikey, source, row->value, f->is_class, f->round }, err);
         if (code == PL_OK)
-            code = pl_db_execf(s->db, err, measured_sql, row->inchikey, row->property, row->property, row->property);
+            code = outcome_store(f, row, s, err);
     }
     return code;
 }

@@ -92,6 +92,22 @@ def a_molecule_asked_in_vain_is_measured_by_a_label():
         assert "3 rounds are done" in go_on(p, "campaign.rounds=3")[1] and chosen[3] not in [t for t, _ in rounds_of(p)[2]]
 
 
+def a_label_of_another_property_answers_no_choice():
+    """The molecules of a round stay to be asked for, whatever else is measured of them."""
+    with Project() as p:
+        alcohols(p)
+        go_on(p)
+        assert killed(p, "first", "campaign.answers.before_commit:1")
+        for workdir, k in (("run", 2), ("first", 0)):
+            pending = [t for t, _ in rounds_of(p, workdir=workdir)[k]]
+            p.put("mp.csv", "id,mp\n" + "".join("%s,%d\n" % (t, 300 + i) for i, t in enumerate(pending[:3])))
+            p.run("label", workdir, "mp.csv", "--property", "mp", "--new", "--unit", "K")
+            assert rounds_of(p, workdir=workdir)[k] == [(t, False) for t in pending], workdir
+            p.run("campaign", "c.yaml", "-q", "workdir=" + workdir, "stages.acquire.campaign.rounds=3")
+            values = p.rows("SELECT count(*), count(value) FROM v_acquired WHERE outcome='measured'", workdir=workdir)
+            assert values == [(20, 20)] and [t for t, _ in rounds_of(p, workdir=workdir)[k]] == pending, (workdir, values)
+
+
 def a_raised_limit_of_calls_asks_for_the_rest_of_the_round():
     """A budget that ends within a round, then a larger one: as with the larger one from the start."""
     with Project() as p:
@@ -302,4 +318,5 @@ if __name__ == "__main__":
     sieve.main([labels_between_rounds_leave_the_rest_of_the_round, a_raised_limit_of_calls_asks_for_the_rest_of_the_round, a_choice_is_made_by_todays_settings,
                 a_table_that_contradicts_earlier_rounds_is_refused,
                 answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
-                several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label, rounds_of_a_class_have_no_interval])
+                several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label,
+                rounds_of_a_class_have_no_interval, a_label_of_another_property_answers_no_choice])
