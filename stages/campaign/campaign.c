@@ -130,6 +130,27 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
     return code;
 }
 
+/* Rounds that were measured as something else are of another campaign in the same folder. */
+static pl_code rounds_check(const st_campaign *x, pl_store *s, pl_error *err)
+{
+    static const char sql[] =
+        "SELECT max(property), count(*), (SELECT count(*) FROM acquired a JOIN measured o ON o.inchikey=a.inchikey WHERE o.property=?1 AND "
+        "a.outcome='measured') FROM (SELECT DISTINCT o.property, a.inchikey FROM acquired a JOIN measured o ON o.inchikey=a.inchikey AND "
+        "o.round=a.round WHERE a.outcome='measured' AND NOT EXISTS(SELECT 1 FROM measured y WHERE y.inchikey=a.inchikey AND y.property=?1))";
+    sqlite3_stmt *st = NULL;
+    pl_code code = pl_db_prepare(s->db, &st, sql, err);
+
+    if (code == PL_OK)
+        (void)sqlite3_bind_text(st, 1, x->label, -1, SQLITE_STATIC);
+    if (pl_db_next(st, &code, err) && sqlite3_column_int64(st, 1) > sqlite3_column_int64(st, 2))
+        code = pl_fail(
+            err, PL_ECONFIG,
+            "%s: %lld molecules of its rounds were measured as %s, and this campaign asks for %s; give it a workdir of its own",
+            s->results_path, (long long)sqlite3_column_int64(st, 1), (const char *)sqlite3_column_text(st, 0), x->label);
+    (void)sqlite3_finalize(st);
+    return code;
+}
+
 static const char *spent_path(const st_campaign *x) { return pl_sprintf(x->mem, "%s/campaign.seconds", x->wf->workdir); }
 
 /* 0 where nothing is known. */
@@ -178,6 +199,8 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
     if (access(x->wf->storage.results, F_OK) != 0)
         return PL_OK;
     code = pl_store_open_read(&s, x->wf->storage.results, x->schema, err);
+    if (code == PL_OK)
+        code = rounds_check(x, s, err);
     if (code == PL_OK)
         code = counts_read(out, x, s, err);
     if (code == PL_OK)

@@ -108,6 +108,25 @@ def a_label_of_another_property_answers_no_choice():
             assert values == [(20, 20)] and [t for t, _ in rounds_of(p, workdir=workdir)[k]] == pending, (workdir, values)
 
 
+def another_campaign_in_the_same_folder_is_refused():
+    """Its rounds would be those of the first, whose values it does not learn."""
+    with Project() as p:
+        alcohols(p)
+        go_on(p)
+        before = digest(p)
+        p.put("mp.csv", "smiles,id,mp\n" + "".join("%sO,a%d,%d\n" % ("C" * k, k, k) for k in range(1, 26)))
+        words = ["stages.train.targets=[{name: mp, better: low}]", "stages.acquire.answers={table: mp.csv}", "stages.acquire.campaign.rounds=4"]
+        for more in ([], ["--plan"]):
+            said = p.run("campaign", "c.yaml", "-q", *words, *more, expect=2)[2]
+            assert "15 molecules of its rounds were measured as act, and this campaign asks for mp" in said, said
+        assert digest(p) == before
+        p.run("campaign", "c.yaml", "-q", *words, "workdir=other")
+        # two names of one value are one campaign
+        p.put("ans2.csv", open(p.path("ans.csv")).read())
+        p.run("campaign", "c.yaml", "-q", "stages.train.targets=[{name: active, column: act, better: low}]", "stages.acquire.campaign.rounds=3")
+        assert p.one("SELECT count(*) FROM measured WHERE property='act'") == 20
+
+
 def a_raised_limit_of_calls_asks_for_the_rest_of_the_round():
     """A budget that ends within a round, then a larger one: as with the larger one from the start."""
     with Project() as p:
@@ -319,4 +338,5 @@ if __name__ == "__main__":
                 a_table_that_contradicts_earlier_rounds_is_refused,
                 answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
                 several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label,
-                rounds_of_a_class_have_no_interval, a_label_of_another_property_answers_no_choice])
+                rounds_of_a_class_have_no_interval, a_label_of_another_property_answers_no_choice,
+                another_campaign_in_the_same_folder_is_refused])
