@@ -115,6 +115,9 @@ def duplicates_are_one_molecule_with_the_mean_of_their_labels():
         run("", "far")
         assert [r[1:] for r in p.rows("SELECT * FROM label", workdir="far")] == \
             [(1, 0.0, 2, sys.float_info.max), (1, 0.0, 2, sys.float_info.max)]
+        p.put("a.csv", "z,z,smiles,name,q,q\n1,9,CCO,ethanol,3,4\n,9,CCC,propane,,5\n")  # also of the first two columns the first counts
+        run("", "twice")
+        assert labels("ethanol", "twice") == [("q", 3.0, 1, 0.0), ("z", 1.0, 1, 0.0)] and labels("propane", "twice") == []
 
 
 def workers_do_not_change_a_byte():

@@ -233,6 +233,18 @@ def a_pipe_is_answered_one_molecule_at_a_time():
     assert "".join(got) == of_table and pipe.end(0) == ("", "")
 
 
+def a_terminal_is_told_what_to_type():
+    for args, told in (((), "type a SMILES, then Enter for its answer; Ctrl-D ends"), (("--input-format", "smi"), "type a SMILES, then Enter for its answer; Ctrl-D ends"),
+                       (("--input-format", "csv"), "records are read from the terminal; Ctrl-D ends"), (("--quiet",), None)):
+        mine, its = os.openpty()
+        child = subprocess.Popen([PROGRAM, "predict", "esol", "-", *args], stdin=its, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        os.close(its)
+        os.write(mine, (b"smiles\n" if "csv" in args else b"") + b"CCO\n\x04")
+        err = child.communicate(timeout=60)[1]
+        os.close(mine)
+        assert child.returncode == 0 and err == ("molsieve: %s\n" % told if told else ""), (args, child.returncode, err)
+
+
 def a_pipe_of_sdf_is_answered_record_by_record():
     records = [r + b"$$$$\n" for r in sdf_records(data("ligands.sdf.gz"), 4).split(b"$$$$\n")[:-1]]
     for args in ((), ("--input-format", "sdf")):
@@ -361,6 +373,6 @@ def the_help_names_every_shipped_model():
 
 main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
       molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
-      tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time,
+      tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time, a_terminal_is_told_what_to_type,
       a_pipe_of_sdf_is_answered_record_by_record, records_in_inchi_are_told_to_have_several_tautomers, a_stream_that_ends_within_a_line_is_told,
       a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])

@@ -11,6 +11,8 @@
 
 #include "golden/command.h"
 #include "pipeline/base/folder.h"
+#include "pipeline/store/db.h"
+#include "stages/commands/output/status_beat.h"
 #include "toy_folder.h"
 
 /* Put in place of `time` by the linker (tests/stages.cmake): 2026-01-02T01:00:00Z. */
@@ -198,6 +200,46 @@ static void otherwise_the_database_is_read(void **state)
     reads_the_database(true);
 }
 
+/* Run 3 began 100 days ago and has done 50 molecules of `prepare` since, 20 of which failed; run 2 did 900, and other stages did others. */
+static void the_time_left_is_that_of_the_slowest_stage(void **state)
+{
+    static const char rows[] =
+        "INSERT INTO run(run_id, uuid, command, argv_json, config_yaml, config_sha256, state, started_utc, program_version) VALUES"
+        "(2,'b','run','','','','stopped',strftime('%Y-%m-%dT%H:%M:%fZ','now','-9 days'),''),"
+        "(3,'c','run','','','','running',strftime('%Y-%m-%dT%H:%M:%fZ','now','-100 days'),'');"
+        "INSERT INTO stage(stage_id, name, key, params_json, extra_json, needs_json, code_version, state, created_utc) VALUES"
+        "(1,'read','1','','','',1,'done',''), (2,'prepare','2','','','',1,'running',''), (3,'graph','3','','','',1,'running','');"
+        "INSERT INTO unit(stage_id, unit, n_ok, n_failed, run_id) VALUES"
+        "(1,0,4000,0,3), (2,0,900,0,2), (2,1,10,20,3), (2,2,20,0,3), (3,0,40,0,3)";
+    static const char beats[] = "{\"run_id\": 3, \"stages\": ["
+                                "{\"stage\": \"read\", \"item\": \"records\", \"done\": 4000, \"total\": 4000},"
+                                "{\"stage\": \"prepare\", \"item\": \"molecules\", \"done\": 1500, \"total\": 2000},"
+                                "{\"stage\": \"graph\", \"item\": \"molecules\", \"done\": 40, \"total\": 60}]}";
+    static const char want[] = "  about 1000d00h left: prepare has done 1,500 of 2,000 molecules, 75 %\n";
+    pl_text got = { 0 };
+    pl_store *s = NULL;
+    toy t;
+    int out;
+
+    (void)state;
+    toy_make(&t, folder.dir, 1);
+    assert_int_equal(pl_store_open(&s, &t.wf, &toy_schema, NULL), PL_OK);
+    assert_int_equal(pl_db_exec(s->db, rows, NULL), PL_OK);
+    write_text("heartbeat.json", beats);
+    (void)fflush(stdout);
+    out = replaced(STDOUT_FILENO, "said.out");
+    assert_int_equal(st_beat_left(s, 3, NULL), PL_OK);
+    assert_int_equal(st_beat_left(s, 2, NULL), PL_OK); /* the heartbeat is not of that run */
+    (void)fflush(stdout);
+    assert_true(dup2(out, STDOUT_FILENO) >= 0);
+    (void)close(out);
+    file_read("said.out", &got);
+    assert_string_equal(pl_text_str(&got), want);
+    pl_text_free(&got);
+    pl_store_close(s);
+    toy_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(its_metrics_are_those_of_its_heartbeat, begin, end),
         cmocka_unit_test_setup_teardown(shards_are_counted_by_their_states, begin, end),
         cmocka_unit_test_setup_teardown(otherwise_the_database_is_read, begin, end),
+        cmocka_unit_test_setup_teardown(the_time_left_is_that_of_the_slowest_stage, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
