@@ -213,6 +213,27 @@ def a_value_that_the_library_got_later_is_told():
             assert [v for v, in p.rows("SELECT value FROM label ORDER BY mol_id")] == [1, 2, 3]
 
 
+def counts_are_said_of_one_and_of_several():
+    with Project() as p:
+        p.put("lib.csv", "id,smiles,y\n" + "".join("M%d,%s,%s\n" % (i, "C" * (i + 1) + "O", i if i < 3 else "") for i in range(12)))
+        p.workflow(["{path: lib.csv, format: csv, columns: {smiles: smiles, title: id}}"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [y]}\n")
+        p.run("run", "w.yaml", "-q")
+        head, learns = "y: %%s of %s%%s from %%s of t.csv" % p.path("run/results.db"), "round %d; `molsieve run` trains on them, `molsieve next` leaves these molecules out"
+        for rows, replace, stored, n, told in (
+                ("M9,", False, "0 labels", "1 row", ["1 row without a value"]),
+                ("M3,1 M3,1 M4,>5 M5, M0,0", False, "1 label", "5 rows",
+                 ["1 known already", "1 row repeats the value of an earlier row", "1 limit such as >10 gives no label (read: {censored: bound} learns from it)",
+                  "1 row without a value", 0]),
+                ("M3,1 M6,7 M6,7 M6,7 M7,8 M8,>5 M9,<5 M10, M11, M1,1", False, "2 labels", "10 rows",
+                 ["2 known already", "2 rows repeat the value of an earlier row", "2 limits such as >10 give no label (read: {censored: bound} learns from them)",
+                  "2 rows without a value", 1]),
+                ("M3,2", True, "1 label", "1 row", ["1 of them replaces another value", 2]),
+                ("M3,3 M6,9", True, "2 labels", "2 rows", ["2 of them replace another value", 3])):
+            p.put("t.csv", "id,y\n" + rows.replace(" ", "\n") + "\n")
+            said = [head % (stored, "," if stored[0] != "0" else "", n)] + ["  " + one if isinstance(one, str) else learns % one for one in told]
+            assert p.run("label", "run", "t.csv", *["--replace"] * replace)[1].splitlines() == said, rows
+
+
 def limits_are_read_as_the_library_reads_them():
     with Project() as p:
         late = library(p)
@@ -366,5 +387,5 @@ def a_run_in_progress_is_not_disturbed():
 
 
 sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, labels_of_molecules_that_are_gone_are_told,
-            a_value_that_the_library_got_later_is_told, limits_are_read_as_the_library_reads_them, tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
+            a_value_that_the_library_got_later_is_told, counts_are_said_of_one_and_of_several, limits_are_read_as_the_library_reads_them, tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
             a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])

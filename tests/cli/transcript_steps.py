@@ -445,6 +445,7 @@ learn; split={method: time, column: cls}!
 learn; train.family=[se3]; train.model.radial={cutoff: 9, number: 9}
 learn; train.family=[se3]; train.precision=bf16; train.kernels=portable; train.epochs=1!
 learn; train.family=[se3]; graph={edges: bonds, max_edges: 40}; train.epochs=1!
+learn; train.family=[se3]; graph={edges: bonds, max_edges: 50}; train.epochs=1!
 learn; prepare.labels=[lost, logS]; rank.actives=lost!
 learn; prepare.labels=[heavy, logS]; train.targets=[{name: heavy, transform: composition}]; train.family=[gp]!
 learn; read.censored=bound; train.targets=[{name: lim}]; train.family=[gp, trees]; rank.objectives=[{property: lim, goal: maximise}]!
