@@ -469,6 +469,28 @@ pl_code st_answers_of_results(const st_campaign *x, const char *folder, st_outco
     return code;
 }
 
+/* A number that a program prints where it has none: among those of the round and of the rounds before it. */
+static pl_code results_check(const st_campaign *x, pl_store *s, const char *folder, const st_outcome_row *row, int64_t n,
+                             pl_error *err)
+{
+    st_outcome_row *before = NULL;
+    int64_t n_before = 0;
+    st_placeholders numbers = { 0 };
+    char what[ST_PLACEHOLDER_BYTES];
+    pl_code code = st_before_read(&before, &n_before, x, s, NULL, err);
+
+    if (code != PL_OK || x->is_class)
+        return code;
+    for (int64_t i = 0; i < n; i++)
+        if (row[i].n > 0)
+            st_placeholders_add(&numbers, row[i].sum / (double)row[i].n, 1);
+    for (int64_t i = 0; i < n_before; i++)
+        st_placeholders_add(&numbers, before[i].stored, 1);
+    if (st_placeholders_say(what, &numbers, x->label) == 0)
+        return PL_OK;
+    return pl_fail(err, PL_EINPUT, "%s/results.db: %s: the program prints no number for such a molecule", folder, what);
+}
+
 /* ---- the end of a round ---- */
 
 typedef struct answering {
@@ -545,6 +567,8 @@ static pl_code answer_work(const st_campaign *given, pl_store *s, void *ctx, pl_
         code = st_answers_of_results(x, a->folder, row, n, err);
     else if (code == PL_OK)
         code = st_answers_of_table(&a->said, x, s, row, n, err);
+    if (code == PL_OK && a->folder != NULL)
+        code = results_check(x, s, a->folder, row, n, err);
     if (code != PL_OK)
         return code;
     for (int64_t i = 0; i < n; i++)

@@ -294,6 +294,28 @@ def a_workflow_of_answers_that_changed_is_refused():
         assert p.one("SELECT count(*) FROM measured WHERE value>100", workdir="kept") == 5
 
 
+def a_number_for_none_is_no_answer_of_a_program():
+    """999 where a program has no value: as in a table of answers."""
+    with Project() as p:
+        alcohols(p, change=("{table: ans.csv}", "{workflow: oracle.yaml}"))
+        p.put("oracle.yaml", ORACLE)
+        p.put("count.py", COUNT.replace('smiles.upper().count("C")', 'smiles.count("C") if len(smiles) % 4 else 999'))
+        said = p.run("campaign", "c.yaml", "-q", expect=1)[2]
+        assert re.search(r"run/rounds/0000/results\.db: act is 999 in \d rows, and between \d+ and \d+ in others: .* prints no number for", said), said
+        assert p.one("SELECT count(*) FROM measured") == p.one("SELECT count(*) FROM acquired WHERE outcome IS NOT NULL") == 0
+        # one in the first round, one in a later one
+        first = {int(t[1:]) for t, _ in rounds_of(p)[0]}
+        p.put("count.py", COUNT.replace('smiles.upper().count("C")', 'smiles.count("C") if smiles.count("C") not in (%d, %d) else -999' % (
+            min(first), min(set(range(1, 26)) - first))))
+        said = p.run("campaign", "c.yaml", "-q", "stages.acquire.strategy=random", "stages.acquire.campaign.rounds=4", expect=1)[2]
+        assert "act is -999 in 2 rows" in said and p.one("SELECT count(*) FROM measured WHERE value<0") == 1, said
+        # mended, it goes on
+        shutil.rmtree(p.path("run"))
+        p.put("count.py", COUNT)
+        go_on(p)
+        assert p.one("SELECT count(*) FROM measured") == 15
+
+
 def another_property_of_the_workflow_of_answers_is_refused():
     with Project() as p:
         alcohols(p, change=("{table: ans.csv}", "{workflow: oracle.yaml, property: carbons}"))
@@ -339,4 +361,4 @@ if __name__ == "__main__":
                 answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
                 several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label,
                 rounds_of_a_class_have_no_interval, a_label_of_another_property_answers_no_choice,
-                another_campaign_in_the_same_folder_is_refused])
+                another_campaign_in_the_same_folder_is_refused, a_number_for_none_is_no_answer_of_a_program])
