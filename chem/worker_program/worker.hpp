@@ -295,6 +295,7 @@ void v3000_leave_open(OpenBabel::OBMol &mol, const V3000 &v);                   
 
 // CH_PARSE where a position is no number, or something is of no molecule (a query, a polymer): of a V2000 molfile, MOL2 or PDB.
 void text_check(const std::string &text, const std::string &format);
+std::string ended(const std::string &text, const std::string &format); // a V2000 molfile without M  END gets one
 std::vector<std::string> words_in(const std::string &line);
 void position_check(long atom, const std::string &field); // one of the three
 void molfile_bond_check(long bond, const std::string &type);

@@ -212,7 +212,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     if (!v3000)
         text_check(text, format);
     bonds_begin();
-    const bool read = read_by(known, mol, v3000 ? v.text : text);
+    const bool read = read_by(known, mol, v3000 ? v.text : ended(text, format));
     std::string said = library_said();
     if (!read && text.find_first_not_of(" \t\r\n") == std::string::npos)
         fail(CH_EMPTY, "nothing but blanks");

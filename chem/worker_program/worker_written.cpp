@@ -166,6 +166,8 @@ static void check_properties(std::istream &in, long radical, const std::vector<s
     std::vector<Alias> aliases;
     for (std::string s, name; std::getline(in, s) && s.compare(0, 6, "M  END") != 0 && s.compare(0, 1, ">") != 0;) {
         check_property(s);
+        if (s.compare(0, 6, "S  SKP") == 0)
+            fail(CH_PARSE, "a molfile has S  SKP, lines to pass over: remove them");
         if (s.compare(0, 3, "A  ") == 0 && std::getline(in, name))
             add_alias(aliases, s, name, elements);
         if (s.compare(0, 6, "M  CHG") == 0 || s.compare(0, 6, "M  RAD") == 0)
@@ -522,6 +524,26 @@ void text_check(const std::string &text, const std::string &format)
         check_cif(in);
     else if (has_rows(format))
         check_rows(in);
+}
+
+// Without a line M  END Open Babel stops at $$$$, before it adds the hydrogens. So it gets one where the data begin.
+std::string ended(const std::string &text, const std::string &format)
+{
+    std::istringstream in(text);
+    std::string s;
+    if (!is_molfile(format))
+        return text;
+    for (int i = 0; i < 4 && std::getline(in, s); i++)
+        continue;
+    for (long k = count_in(s, 0) + count_in(s, 3); k > 0 && std::getline(in, s); k--)
+        continue;
+    for (auto at = in.tellg(); std::getline(in, s) && s.compare(0, 6, "M  END") != 0; at = in.tellg()) {
+        if (s[0] == '>' || s.compare(0, 4, "$$$$") == 0)
+            return text.substr(0, static_cast<size_t>(at)) + "M  END\n" + text.substr(static_cast<size_t>(at));
+        if (s.compare(0, 3, "A  ") == 0)
+            std::getline(in, s); // a name
+    }
+    return text;
 }
 
 // ---- bonds of type 4 of a V2000 molfile ------------------------------------

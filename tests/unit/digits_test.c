@@ -212,6 +212,7 @@ static void molfiles_of_no_molecule_fail(void **state)
         { V2000(COUNTS, "  0", "A    2\nC12\nA    9\nBoc\nA    1\n\n"), "CC", NULL },
         { V2000(COUNTS, "  0", "A    2\nM  APO\n"), NULL, "calls it 'M  APO'" },
         { V2000(COUNTS, "  0", "A    2\nCH3\nM  APO  1   1   1\n"), NULL, "a point of attachment" },
+        { V2000(COUNTS, "  0", "S  SKP  1\n"), NULL, "has S  SKP, lines to pass over" },
         { V2000(COUNTS, "  4", ""), NULL, "atom 1 of a molfile has the charge code 4" },
         { V2000(COUNTS, "  4", "M  RAD  1   1   2\n"), "C[CH2]", NULL },
         { V3000("2", "", ""), "CC", NULL },
@@ -227,6 +228,31 @@ static void molfiles_of_no_molecule_fail(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         assert_reads_as(cases[k].text, "sdf", cases[k].smiles, cases[k].says);
+}
+
+#define OPEN(more)                                                                                                \
+    "O\n\n\n" COUNTS " V2000\n    0.0000    0.0000    0.1000 C   0  0\n    1.4000    0.0000    0.0000 C   0  0\n" \
+    "  1  2  1  0\n" more
+
+/* The library reads such atoms as they are written, without hydrogens. */
+static void molfiles_without_m_end_keep_their_hydrogens(void **state)
+{
+    static const struct {
+        const char *text, *smiles;
+    } cases[] = {
+        { OPEN("$$$$\n"), "CC" },
+        { OPEN(""), "CC" },
+        { OPEN("> <a>\n1\n\n$$$$\n"), "CC" },
+        { OPEN("> <a>\nM  END\n\n$$$$\n"), "CC" },
+        { OPEN("m  end\n> <a>\n1\n\n$$$$\n"), "CC" },
+        { OPEN(" M  END\r\n>  <a>\r\n1\r\n\r\n$$$$\r\n"), "CC" },
+        { OPEN("A    1\nCH3\nM  RAD  1   1   2\n$$$$\n"), "C[CH2]" },
+        { OPEN("M  CHG  1   2  -1\n\n> <a>\n1\n\n$$$$\n"), "[CH2-]C" },
+    };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_reads_as(cases[k].text, "sdf", cases[k].smiles, NULL);
 }
 
 static void qm9bin_keeps_all_digits(void **state)
@@ -342,6 +368,7 @@ int main(void)
         cmocka_unit_test(names_of_all_atoms_are_no_groups),
         cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
         cmocka_unit_test(molfiles_of_no_molecule_fail),
+        cmocka_unit_test(molfiles_without_m_end_keep_their_hydrogens),
         cmocka_unit_test(molfiles_without_numbers_or_with_queries_fail),
         cmocka_unit_test(qm9bin_keeps_all_digits),
         cmocka_unit_test(a_file_without_molecules_is_told),
