@@ -291,7 +291,8 @@ static void acquisition_sql(sqlite3_context *ctx, int n, sqlite3_value **arg)
                                                      sqlite3_value_double(arg[1]), inchikey));
 }
 
-/* The reason why a molecule is no candidate, as a number: 0 none, 1 measured, 2 listed, 3 outside, 4 without an uncertainty, 5 --where. */
+/* The reason why a molecule is no candidate, as a number: 0 none, 1 measured, 2 listed, 3 outside, 4 without an uncertainty, 5 --where,
+ * 6 asked for in vain. */
 static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
 {
     const char *condition = NULL, *sigma = sigma_sql(x, x->c->sigma), *measured = measured_sql(x);
@@ -307,6 +308,8 @@ static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
     pl_text_add(sql, "CASE ");
     if (!x->c->measured)
         pl_text_addf(sql, "WHEN %s THEN 1 ", measured);
+    if (x->c->untried)
+        pl_text_add(sql, "WHEN " KEY " IN (SELECT inchikey FROM acquired WHERE outcome<>'measured') THEN 6 ");
     pl_text_add(sql, "WHEN " KEY " IN (SELECT inchikey FROM temp.listed) THEN 2 ");
     if (x->c->inside)
         pl_text_add(sql, "WHEN s.domain IS NOT 'inside' THEN 3 ");
@@ -321,7 +324,7 @@ static pl_code add_reason(const choosing *x, pl_text *sql, pl_error *err)
 static pl_code count_reasons(choosing *x, const char *reason, pl_error *err)
 {
     int64_t *const count[] = {
-        NULL, &x->out->n_measured, &x->out->n_listed, &x->out->n_outside, &x->out->n_unsure, &x->out->n_where
+        NULL, &x->out->n_measured, &x->out->n_listed, &x->out->n_outside, &x->out->n_unsure, &x->out->n_where, &x->out->n_vain
     };
     const char *sql = pl_sprintf(x->mem,
                                  "SELECT %s AS reason, count(*) FROM %s s JOIN molecule m ON m.mol_id=s.mol_id WHERE "

@@ -17,6 +17,7 @@ typedef struct st_choice {
     const char *where;    /* a condition on molecules (stages/expression/row_filter.h) or NULL */
     st_sigma sigma;
     bool has_best, inside, measured; /* inside: only inside of the domain; measured: those that were measured or learned, too */
+    bool untried;                    /* not those that a campaign asked for and got no value of, either */
     bool blind;            /* no model: all molecules, by greedy in the order of their InChIKeys or at random; property is given */
     double max_similarity; /* to any that is chosen before it; 1: any               */
     int64_t n, per_scaffold; /* how many; at most so many of one scaffold, 0: any; a molecule without rings has none */
@@ -30,8 +31,8 @@ typedef struct st_chosen {
     double best;
     int64_t property_id;   /* 0: blind                                                                       */
     const char *deviation; /* SQL of the standard deviation of a score `s`, also where the strategy uses none */
-    int64_t n_scored, n_measured, n_listed, n_outside, n_unsure,
-        n_where;                                      /* those after the first: left out, by the first reason that holds */
+    int64_t n_scored, n_measured, n_listed, n_outside, n_unsure, n_where,
+        n_vain;                                       /* those after the first: left out, by the first reason that holds */
     int64_t n_twice, n_similar, n_scaffold, n_chosen; /* passed over while choosing; twice: their InChIKey is chosen already */
 } st_chosen;
 

@@ -24,7 +24,7 @@ static const pl_opt opts[] = {
     { "--max-similarity", 0, "X", "no two with a higher similarity (Tanimoto, ECFP4), 0 to 1" },
     { "--per-scaffold", 0, "K", "at most K of one Bemis-Murcko scaffold; a molecule without rings has none" },
     { "--inside", 0, NULL, "only molecules inside of the model's domain" },
-    { "--measured", 0, NULL, "also molecules that were measured, or that the model learned from" },
+    { "--measured", 0, NULL, "also molecules that were measured or asked for, or that the model learned from" },
     { "--exclude", 'x', "FILE", "not those whose InChIKey is in this file, such as an earlier plate.csv" },
     { "--where", 'w', "EXPR", "only molecules for which this holds, e.g. \"mw < 300\"" },
     { "--seed", 0, "N", "of thompson and random; default 1" },
@@ -168,6 +168,7 @@ static void say(const st_ask *ask, const st_chosen *said)
         (void)fprintf(stderr, ", %s %g (%s)", said->low ? "below" : "above", said->best, said->best_of);
     (void)fprintf(stderr, "\n");
     say_left_out(said->n_measured, "measured, or the model learned from them (--measured takes them)");
+    say_left_out(said->n_vain, "asked for by the campaign, which got no value (--measured takes them)");
     say_left_out(said->n_listed, "named in the file of --exclude");
     say_left_out(said->n_outside, "outside of the model's domain, or it is unknown");
     say_left_out(said->n_unsure, said->sigma == ST_SIGMA_INTERVAL
@@ -351,6 +352,7 @@ static int run(const pl_app *app, const pl_args *args)
                             .where = pl_arg(args, "--where"),
                             .inside = pl_arg(args, "--inside") != NULL,
                             .measured = pl_arg(args, "--measured") != NULL,
+                            .untried = pl_arg(args, "--measured") == NULL,
                             .has_best = pl_arg(args, "--best") != NULL },
                 .format = format_of(args),
                 .file = pl_arg(args, "--output"),
@@ -391,10 +393,10 @@ const pl_cmd st_cmd_next = {
              "s (--sigma) is that of the model's Gaussian process (gp), or that of the\n"
              "predictions of several models (stdev), or the half-width of the 90 % interval /\n"
              "1.645 (interval), which molecules outside of the domain lack. Molecules that\n"
-             "were measured or that the model learned from are left out. The choice is the\n"
-             "same for any order of the molecules. With molecules outside of the model's\n"
-             "domain among the chosen, the last line counts them by reason; CSV has the\n"
-             "reasons of each. --inside leaves these molecules out.\n"
+             "were measured, that a campaign asked for, or that the model learned from are\n"
+             "left out. The choice is the same for any order of the molecules. With molecules\n"
+             "outside of the model's domain among the chosen, the last line counts them by\n"
+             "reason; CSV has the reasons of each. --inside leaves these molecules out.\n"
              "\n"
              "  molsieve next runs/screen -n 96 -o plate.csv\n"
              "  molsieve next --by ucb --max-similarity 0.6 -x plate.csv -o plate2.csv\n"

@@ -78,6 +78,11 @@ def a_molecule_asked_in_vain_is_measured_by_a_label():
         go_on(p)
         asked = "SELECT outcome, value FROM v_acquired WHERE titles='%s'" % chosen[3]
         assert p.rows(asked) == [("not in the table of answers", None)]
+        key = p.one("SELECT inchikey FROM v_acquired WHERE titles='%s'" % chosen[3])
+        _, out, said = p.run("next", "run", "-n", "1000", "--format", "csv", "--goal", "minimise")
+        assert key not in out and "1 left out: asked for by the campaign, which got no value" in said, said
+        _, out, said = p.run("next", "run", "-n", "1000", "--format", "csv", "--goal", "minimise", "--measured")
+        assert key in out and "asked for" not in said.replace("were asked for", ""), said
 
         def found():
             p.run("report", "run", "-o", "r.html")
