@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
-from . import program
+from . import errors, program
 from ._table import flags, frame_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run(workflow: "str | os.PathLike[str]", overrides: Optional[Mapping[str, Any
         shard: Optional[str] = None, out: "str | os.PathLike[str] | None" = None, keep_going: bool = False,
         max_time: Optional[str] = None, grace: Optional[str] = None,
         log: "str | os.PathLike[str] | None" = None) -> Results:
-    """Runs a workflow, or continues it, and returns its results.
+    """Runs a workflow, or continues it, and returns its results; with `shard` those of this shard (of the file `out`, if given).
 
     overrides  settings in place of those of the file: {"stages.rank.top": 500} or {"stages": {"rank": {"top": 500}}}
     progress   shows the log and the summary while it runs
@@ -89,8 +89,13 @@ def run(workflow: "str | os.PathLike[str]", overrides: Optional[Mapping[str, Any
     done_where = json.loads(program.call("plan", "--json", workflow, *settings).out)["results"]
     options = flags(jobs=jobs, until=until, from_=from_, force=force, shard=shard, out=out, keep_going=keep_going, max_time=max_time,
                     grace=grace, log=log)
-    program.call("run", workflow, *settings, *options, progress=progress)
-    return Results(done_where)
+    done = program.call("run", workflow, *settings, *options, progress=progress)
+    if shard is None:
+        return Results(done_where)
+    part = re.search(r"^shard \d+ of \d+ is done.*?: (.+)", done.out)  # it has a results.db of its own
+    if part is None:
+        raise errors.Error("the program did not say where the results of the shard are: " + done.out)
+    return Results(part[1] if out is None else out)
 
 
 def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[Tuple[str, Any]]:

@@ -126,9 +126,10 @@ static int run_for_real(const pl_app *app, const pl_args *args, pl_workflow *wf,
         strcmp(o->command, "repeat") != 0) /* they have last words of their own */
         st_summary_print(app, wf, ran);
     else if (!o->quiet && o->shard.n > 0)
-        pl_cmd_print("shard %d of %d is done: %s\n%s; `molsieve merge %s%s` when all shards are done\n", (int)o->shard.k,
-                     (int)o->shard.n, o->publish != NULL ? pl_arg(args, "--out") : wf->storage.results, st_left_out(wf, mem),
-                     args->arg[0], o->publish != NULL ? " SHARD.db ..." : "");
+        pl_cmd_print("shard %d of %d is done%s%s: %s\n%s; `molsieve merge %s%s` when all shards are done\n", (int)o->shard.k,
+                     (int)o->shard.n, o->until != NULL ? " until " : "", o->until != NULL ? o->until : "",
+                     o->publish != NULL ? pl_arg(args, "--out") : wf->storage.results, st_left_out(wf, mem), args->arg[0],
+                     o->publish != NULL ? " SHARD.db ..." : "");
     return 0;
 }
 

@@ -206,6 +206,26 @@ print(json.dumps({"hits": list(found.hits.smiles), "index": list(found.hits.inde
         assert abs(row["logS"] - got["value"]) < 1e-13 and got["model"] == "sol", (row, got)
 
 
+def a_shard_returns_its_own_results():
+    """Not those of all, which may be there from an earlier merge."""
+    with Project() as p:
+        p.put("lib.smi", lines_of(data("library.smi"), 100))
+        p.workflow([p.path("lib.smi")], FLAT)
+        got = json.loads(python("""
+import json, molsieve
+def n(found):
+    return int(found.query("SELECT count(*) AS n FROM molecule").n[0])
+def run(**more):
+    return molsieve.run("w.yaml", progress=False, **more)
+parts = [n(run(shard="%d/2" % k)) for k in range(2)]
+molsieve.command("merge", "w.yaml")
+files = [n(run(shard="%d/2" % k, out="a part-%d.db" % k)) for k in range(2)]
+print(json.dumps([parts, files, n(run()), n(run(shard="1/3", until="prepare"))]))
+""", p))
+        assert got == [[60, 40], [60, 40], 100, 40], got
+        assert p.run("run", "w.yaml", "--shard", "2/3", "--until", "read")[1].startswith("shard 2 of 3 is done until read: ")
+
+
 def parquet_keeps_types_units_and_nulls():
     with Project() as p:
         p.put("lib.smi", lines_of(data("library.smi"), 20) + b'C(x bad\nCC[Si](C)(C)C "si, con"\nCCO\n[Na+].CC(=O)[O-] salt\n')
@@ -407,6 +427,6 @@ for os.environ["MOLSIEVE"] in %r:
 
 if __name__ == "__main__":
     sieve.main([predictions_are_rows_with_the_index_of_the_input, what_is_passed_arrives_as_it_is, errors_are_exceptions_with_text_and_status,
-                models_get_the_columns_that_they_read, runs_fits_and_searches_are_those_of_the_program, parquet_keeps_types_units_and_nulls,
+                models_get_the_columns_that_they_read, runs_fits_and_searches_are_those_of_the_program, a_shard_returns_its_own_results, parquet_keeps_types_units_and_nulls,
                 parquet_tells_columns_of_one_name_apart, an_interrupt_stops_in_order_and_the_call_goes_on,
                 a_program_that_cannot_run_here_is_told])
