@@ -60,6 +60,7 @@ static const struct {
     { ST_OUT_CSV, 1, LOW, NULL, "id,points\n99,5\n" },
     { ST_OUT_CSV, 1, LOW, NULL,
       "points\n\001\033[31m a very long word that is no number and goes on and on and on and on and on\n" },
+    { ST_OUT_CSV, 3, LOW, NULL, "\xef\xbb\xbfid,points\n1,5\n2,6\n" },
     /* JSON: a number, an object, a list, one a line; keys below keys */
     { ST_OUT_JSON, 1, LOW, NULL, "7" },
     { ST_OUT_JSON, 1, LOW, NULL, "7 8 6.5" },
@@ -89,6 +90,9 @@ static const struct {
     { ST_OUT_JSON, 3, LOW, NULL, "[{\"id\": 4, \"points\": 1}]" },
     { ST_OUT_JSON, 3, LOW, NULL, "[{\"id\": 4}, {\"id\": 30, \"points\": 1}]" },
     { ST_OUT_JSON, 3, LOW, NULL, "7" },
+    { ST_OUT_JSON, 1, LOW, NULL, "{\"points\": 7, \"points\": 8}" },
+    { ST_OUT_JSON, 3, LOW, NULL, "{\"id\": 1, \"points\": 7}\n{\"id\": 2, \"id\": 30, \"points\": 8}\n" },
+    { ST_OUT_JSON, 1, LOW, NULL, "\xef\xbb\xbf{\"points\": 7}" },
     /* a field of SDF; the title is the id */
     { ST_OUT_SDF, 1, LOW, NULL, "x\n\n\n  0  0  V2000\nM  END\n> <points>\n7\n\n$$$$\n" },
     { ST_OUT_SDF, 1, LOW, NULL, "x\r\n\r\n\r\n\r\nM  END\r\n>  (1) <points> x\r\n 7 \r\n\r\n> <points>\r\n5\r\n\r\n$$$$\r\n" },
@@ -99,6 +103,7 @@ static const struct {
     { ST_OUT_SDF, 1, LOW, NULL, "x\n> <points>\n$$$$\n7\n" },
     { ST_OUT_SDF, 3, HIGH, NULL, "1\n> <points>\n1\n\n$$$$\n30 \n> <points>\n3\n\n$$$$\n30\n> <points>\n4\n\n$$$$\n2\n$$$$\n" },
     { ST_OUT_SDF, 3, HIGH, NULL, "1\n> <points>\n1\n\n$$$$\n\n> <points>\n3\n\n$$$$\n" },
+    { ST_OUT_SDF, 3, HIGH, NULL, "1\n> <points>\n1\n\n$$$$ \n30\n> <points>\n3\n\n$$$$\t\n" },
     /* a regular expression, whose first group is the number */
     { ST_OUT_REGEX, 1, LOW, "points +([^ ]+)", "points 7\nno points\npoints 5 6\n points 9" },
     { ST_OUT_REGEX, 1, LOW, "[0-9]+", "a 12 13\n" },

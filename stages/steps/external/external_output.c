@@ -277,10 +277,12 @@ static const char *read_json(reading *r, char *text, size_t len)
     int n = 0, n_numbers = 0;
 
     for (; at < len && at + strspn(text + at, " \t\r\n") < len; n++) {
-        json_t *v = json_loadb(text + at, len - at, JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY, &error);
+        json_t *v = json_loadb(text + at, len - at, JSON_DISABLE_EOF_CHECK | JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
         if (v == NULL || error.position <= 0) {
+            const bool twice = v == NULL && json_error_code(&error) == json_error_duplicate_key;
             json_decref(v);
-            return "the output is no JSON (NaN and Infinity are none)";
+            return twice ? "an object of the output has two values of one key"
+                         : "the output is no JSON (NaN and Infinity are none)";
         }
         take_document(r, v);
         n_numbers += json_is_number(v);
@@ -346,7 +348,7 @@ static const char *read_sdf(reading *r, char *text)
     int32_t n_atoms = 0;
 
     for (int32_t k = 0; (line = next_line(&text)) != NULL; k++) { /* k: the line of the record */
-        if (strcmp(line, "$$$$") == 0) {
+        if (strncmp(line, "$$$$", 4) == 0) {                      /* blanks may follow */
             take_pose(r, title, NULL);
             k = -1;
             is_value = false;
@@ -467,6 +469,10 @@ pl_code st_ext_read(st_ext_item *item, int32_t n, const st_external_conf *c, con
     if (r.found == NULL) {
         pl_arena_free(mem);
         return pl_fail(err, PL_ENOMEM, "the output of a program");
+    }
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+        text += 3;
+        len -= 3;
     }
     if (c->output == ST_OUT_JSON)
         why = read_json(&r, text, len);
