@@ -249,14 +249,18 @@ static bool is_beyond_inchi(OBMol &mol, const OBTetrahedralStereo::Config &c)
     return z > 50 && is_centre_by_graph(mol, c);
 }
 
-// The hydrogen of a side of a double bond may be explicit in the record; what is implicit beside it is a lone pair.
-static void name_lone_pairs(std::vector<int> &n, size_t first, size_t count)
+// What is implicit beside a hydrogen that is an atom is a lone pair, whichever comes first. ids: of n[first] on.
+static void name_lone_pairs(std::vector<int> &n, size_t first, const std::vector<unsigned long> &ids)
 {
-    for (size_t k = first, seen = 0; k < first + count; k++) {
-        seen += n[k] == HYDROGEN;
-        if (n[k] == HYDROGEN && seen > 1)
-            n[k] = LONE_PAIR;
+    size_t hydrogen = ids.size();
+    for (size_t k = ids.size(); k-- > 0;) {
+        const bool is_atom = ids[k] != OBStereo::ImplicitRef;
+        if (n[first + k] == HYDROGEN && (is_atom || hydrogen == ids.size() || ids[hydrogen] == OBStereo::ImplicitRef))
+            hydrogen = k;
     }
+    for (size_t k = 0; k < ids.size(); k++)
+        if (n[first + k] == HYDROGEN && k != hydrogen)
+            n[first + k] = LONE_PAIR;
 }
 
 // One text for one arrangement: neighbours in increasing order, of which two are exchanged if the order was an odd one.
@@ -294,8 +298,8 @@ static std::vector<int> bond_names(const OBMol &record, const Names &names, cons
     std::vector<int> n = { name_of(record, names, c.begin), name_of(record, names, c.end) };
     for (const unsigned long id : c.refs)
         n.push_back(name_of(record, names, id));
-    name_lone_pairs(n, 2, 2);
-    name_lone_pairs(n, 4, 2);
+    name_lone_pairs(n, 2, { c.refs[0], c.refs[1] });
+    name_lone_pairs(n, 4, { c.refs[2], c.refs[3] });
     return n;
 }
 
@@ -305,10 +309,12 @@ static std::vector<std::string> missing_marks(OBMol &mol, const OBMol &record, c
     std::vector<std::string> words;
     const Marks known = marks_of(mol);
     for (const auto &c : m.centres) {
-        std::vector<int> n = { name_of(record, names, c.center), name_of(record, names, c.from) };
-        for (const unsigned long id : c.refs)
+        std::vector<unsigned long> ids = { c.from };
+        ids.insert(ids.end(), c.refs.begin(), c.refs.end());
+        std::vector<int> n = { name_of(record, names, c.center) };
+        for (const unsigned long id : ids)
             n.push_back(name_of(record, names, id));
-        name_lone_pairs(n, 1, 4);
+        name_lone_pairs(n, 1, ids);
         OBTetrahedralStereo::Config is;
         if (all_named(n) && centre_from(names.heavy, n, is) && !is_known(known, is)) {
             sort_centre(n);

@@ -18,7 +18,7 @@ STEREO = ("C[C@H](N)C(=O)O ala", "C[C@@H](N)C(=O)O dala", "C/C=C/C e", "C/C=C\\C
 # Isomers that have one canonical SMILES: Open Babel has no mark for what tells them apart.
 PAIRS = (("C1CCC/C=C/CC1", "C1CCC/C=C\\CC1"), ("O[C@H]1CCC/C=C/CC1", "O[C@H]1CCC/C=C\\CC1"),
          ("C[N@+](CC)(CCC)c1ccccc1", "C[N@@+](CC)(CCC)c1ccccc1"), ("C[P@](CC)c1ccccc1", "C[P@@](CC)c1ccccc1"),
-          ("[H]/N=C(/C)c1ccccc1", "[H]/N=C(\\C)c1ccccc1"))
+          ("[H]/N=C(/C)c1ccccc1", "[H]/N=C(\\C)c1ccccc1"), ("C/C=N/[H]", "C/C=N\\[H]"), ("C[P@]([H])c1ccccc1", "C[P@@]([H])c1ccccc1"))
 
 # InChIKeys of Indigo 1.36, from the text. SMILES and InChI of Open Babel have no mark of an allene without positions.
 ALLENES = (("CC=[C@]=CC", "PODAMDNJNMAKAZ-YFKPBYRVSA-N"), ("CC=[C@@]=CC", "PODAMDNJNMAKAZ-RXMQYKEDSA-N"),
