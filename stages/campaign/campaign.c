@@ -100,6 +100,11 @@ static pl_code hits_count(st_campaign_state *out, const st_campaign *x, pl_store
 /* SQL: the round that is asked for, of which a part may have been; NULL: nothing is left to ask. */
 #define ASKED_ROUND "(SELECT min(round) FROM acquired WHERE outcome IS NULL)"
 
+/* SQL: the number of rounds that were asked for and have ended, after round %lld. */
+#define ENDED_ROUNDS                                                                                                    \
+    "SELECT count(DISTINCT round) FROM acquired WHERE outcome IS NOT NULL AND round<coalesce(" ASKED_ROUND ",round+1) " \
+    "AND round>%lld"
+
 static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_store *s, pl_error *err)
 {
     int64_t prepared = 0, learn = 0, last = -1;
@@ -119,6 +124,8 @@ static pl_code counts_read(st_campaign_state *out, const st_campaign *x, pl_stor
 
     for (size_t k = 0; k < sizeof counts / sizeof *counts && code == PL_OK; k++)
         code = pl_db_int(s->db, counts[k].to, err, "%s", counts[k].sql);
+    if (code == PL_OK)
+        code = pl_db_int(s->db, &out->n_rounds, err, ENDED_ROUNDS, -1LL);
     if (code == PL_OK)
         code = pl_db_int(
             s->db, &learn, err,
@@ -205,6 +212,8 @@ pl_code st_campaign_look(st_campaign_state *out, const st_campaign *x, pl_error 
         code = counts_read(out, x, s, err);
     if (code == PL_OK)
         code = x->is_class ? hits_count(out, x, s, err) : best_find(out, x, s, err);
+    if (code == PL_OK)
+        code = pl_db_int(s->db, &out->idle, err, ENDED_ROUNDS, (long long)(out->best_round > 0 ? out->best_round : 0));
     pl_store_close(s);
     return code;
 }
@@ -214,14 +223,14 @@ pl_code st_campaign_end(const char **why, const st_campaign *x, const st_campaig
     const st_acquire_conf *c = x->c;
     char text[32];
 
-    if (c->rounds > 0 && s->ended + 1 >= c->rounds)
+    if (c->rounds > 0 && s->n_rounds >= c->rounds)
         *why = pl_sprintf(x->mem, "%lld %s done (campaign.rounds)", (long long)c->rounds,
                           pl_plural(c->rounds, "round is", "rounds are"));
     else if (c->calls > 0 && s->tried >= c->calls)
         *why = pl_sprintf(x->mem, "%s molecules were tried (campaign.calls)", pl_count_str(s->tried, text));
     else if (c->hours > 0 && s->seconds >= c->hours)
         *why = pl_sprintf(x->mem, "it has worked for %.0f s (campaign.time)", s->seconds);
-    else if (c->patience > 0 && s->ended >= 0 && s->ended - (s->best_round > 0 ? s->best_round : 0) >= c->patience)
+    else if (c->patience > 0 && s->idle >= c->patience)
         *why = pl_sprintf(x->mem, "no better value in %lld %s (campaign.no_gain)", (long long)c->patience,
                           pl_plural(c->patience, "round", "rounds"));
     else {

@@ -38,6 +38,8 @@ typedef struct st_campaign_state {
     int64_t n_molecules; /* of the library, if prepared                                */
     bool can_learn;      /* there are labels enough for a model: 10, of two values     */
     int64_t ended;       /* the last round of which nothing is left to ask, nor of those before; -1: none */
+    int64_t n_rounds;    /* that were asked for until then: labels by hand are none    */
+    int64_t idle;        /* of them after that of the best value, and after round 0    */
     int64_t pending;     /* chosen and not asked for, in the round after that          */
     int64_t part;        /* were asked for in the round of the pending ones            */
     bool begun;          /* some of that round were asked for, or labels ended it      */

@@ -344,7 +344,7 @@ static int go(going *g)
 /* Rounds that the limits of rounds and of calls leave; -1: there is neither. */
 static int64_t rounds_left(const st_acquire_conf *c, const st_campaign_state *s)
 {
-    int64_t by_rounds = c->rounds - s->ended - 1, by_calls = (c->calls - s->tried + c->count - 1) / c->count;
+    int64_t by_rounds = c->rounds - s->n_rounds, by_calls = (c->calls - s->tried + c->count - 1) / c->count;
 
     if (c->calls <= 0)
         return c->rounds > 0 ? by_rounds : -1;
@@ -371,12 +371,12 @@ static int plan(going *g)
     if (c->rounds > 0 || c->calls > 0)
         pl_cmd_print("at most %lld molecules are asked for%s\n", (long long)most,
                      c->patience > 0 ? ", or fewer without a gain" : "");
-    pl_cmd_print("so far: %lld %s%s, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.ended + 1,
-                 pl_plural(s.ended + 1, "round", "rounds"), s.part > 0 ? " and a part of one more" : "", (long long)s.tried,
+    pl_cmd_print("so far: %lld %s%s, %lld molecules asked for, %lld values, %.0f s\n", (long long)s.n_rounds,
+                 pl_plural(s.n_rounds, "round", "rounds"), s.part > 0 ? " and a part of one more" : "", (long long)s.tried,
                  (long long)s.n_values, s.seconds);
-    if (s.ended > 0 && rounds_left(c, &s) > 0 && why == NULL)
+    if (s.n_rounds > 1 && rounds_left(c, &s) > 0 && why == NULL)
         pl_cmd_print("the other rounds take about %.0f s at the speed of these\n",
-                     s.seconds / (double)(s.ended + 1) * (double)rounds_left(c, &s));
+                     s.seconds / (double)s.n_rounds * (double)rounds_left(c, &s));
     if (why != NULL)
         pl_cmd_print("over: %s\n", why);
     return 0;

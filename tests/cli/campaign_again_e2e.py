@@ -97,6 +97,33 @@ def a_molecule_asked_in_vain_is_measured_by_a_label():
         assert "3 rounds are done" in go_on(p, "campaign.rounds=3")[1] and chosen[3] not in [t for t, _ in rounds_of(p)[2]]
 
 
+def labels_by_hand_are_no_rounds_of_a_campaign():
+    """Neither of the budget nor without a gain, also where nothing was chosen when they came."""
+    with Project() as p:
+        alcohols(p)
+        p.run("run", "c.yaml", "-q", "--until", "graph")
+        for k in (1, 25):
+            p.put("one.csv", "id,act\na%d,%d\n" % (k, (k - 12) ** 2))
+            p.run("label", "run", "one.csv", "-p", "act", "--new")
+        plan = p.run("campaign", "c.yaml", "--plan")[1]
+        assert "so far: 0 rounds, 0 molecules" in plan and "over:" not in plan, plan
+        assert "2 rounds are done" in go_on(p, "campaign={rounds: 2, first_count: 10}")[1]
+        asked = p.rows("SELECT round, count(*) FROM acquired WHERE outcome IS NOT NULL GROUP BY round")
+        assert asked == [(2, 10), (3, 5)] and "so far: 2 rounds, 15 molecules" in p.run("campaign", "c.yaml", "--plan")[1], asked
+        # killed behind the best value, and labels come before the next choice
+        shutil.rmtree(p.path("run"))
+        assert killed(p, "run", "campaign.answers.after_commit:2")
+        best, found = p.rows("SELECT value, round FROM measured ORDER BY value LIMIT 1")[0]
+        assert found == 1
+        rest = [int(t[1:]) for t, in p.rows("SELECT title FROM record JOIN molecule USING(mol_id) WHERE inchikey NOT IN (SELECT inchikey FROM measured)")]
+        worse = [k for k in rest if (k - 12) ** 2 > best][-2:]
+        for k in worse:
+            p.put("one.csv", "id,act\na%d,%d\n" % (k, (k - 12) ** 2))
+            p.run("label", "run", "one.csv", "-p", "act")
+        plan = p.run("campaign", "c.yaml", "--plan", "stages.acquire.campaign.rounds=4", "stages.acquire.campaign.no_gain=2")[1]
+        assert "so far: 2 rounds" in plan and "over:" not in plan, plan
+
+
 def a_label_of_another_property_answers_no_choice():
     """The molecules of a round stay to be asked for, whatever else is measured of them."""
     with Project() as p:
@@ -366,4 +393,5 @@ if __name__ == "__main__":
                 answers_in_another_unit_than_the_library_are_refused, a_workflow_of_answers_that_changed_is_refused, another_property_of_the_workflow_of_answers_is_refused,
                 several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label,
                 rounds_of_a_class_have_no_interval, a_label_of_another_property_answers_no_choice,
-                another_campaign_in_the_same_folder_is_refused, a_number_for_none_is_no_answer_of_a_program])
+                another_campaign_in_the_same_folder_is_refused, a_number_for_none_is_no_answer_of_a_program,
+                labels_by_hand_are_no_rounds_of_a_campaign])
