@@ -465,6 +465,8 @@ def errors_of_fewer_splits_say_so():
         out, table = repeated(1, "-n", "2", "stages.split.fractions={train: 0.8, valid: 0.1, test: 0.1}")
         assert "roc_auc" not in table and "brier" in table, sorted(table)
         assert "over 2 splits" in out and re.search(r"\n  the model +\S+ \+- ", out), out
+        said = p.run("run", "w.yaml", "stages.split.fractions={train: 0.8, valid: 0.1, test: 0.1}")[1]
+        assert re.search(r"model \S+: rare, test: no ROC-AUC, as all molecules with a value are of one class \(\d+\)\n", said), said
 
 
 if __name__ == "__main__":

@@ -106,8 +106,29 @@ static void print_metric(pl_store *s, const char *metric, bool classes)
     (void)sqlite3_finalize(st);
 }
 
+/* A part with one class has no ROC-AUC, and says nothing of whether a model tells classes apart. */
+static void print_one_class(pl_store *s)
+{
+    static const char sql[] =
+        "SELECT m.name,p.name,e.part,e.n FROM evaluation e JOIN model m USING(model_id) JOIN property p USING(property_id) WHERE "
+        "e.metric='log_loss' AND e.part=(SELECT min(part) FROM evaluation WHERE part IN('new','test','valid')) AND NOT EXISTS(SELECT 1 "
+        "FROM evaluation a WHERE a.model_id=e.model_id AND a.property_id=e.property_id AND a.part=e.part AND a.metric='roc_auc') ORDER BY "
+        "e.property_id, e.model_id LIMIT 64";
+    sqlite3_stmt *st = NULL;
+    bool row = false;
+    char n[32];
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    while (pl_db_step(st, &row, NULL) == PL_OK && row)
+        pl_cmd_print("model %s: %s, %s: no ROC-AUC, as all molecules with a value are of one class (%s)\n", text(st, 0),
+                     text(st, 1), text(st, 2), pl_count_str(sqlite3_column_int64(st, 3), n));
+    (void)sqlite3_finalize(st);
+}
+
 void st_model_errors_print(pl_store *s)
 {
     print_metric(s, "mae", false);
     print_metric(s, "roc_auc", true);
+    print_one_class(s);
 }
