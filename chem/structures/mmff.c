@@ -71,16 +71,16 @@ static void charges_make(terms_work *w, const double *shared)
 
 /* ---- angles and stretch-bends ---- */
 
-/* 3 or 4 when the angle is in a ring of that size. */
+/* 3 or 4 when the angle is in a ring of that size, also of bicyclo[1.1.0]butane, whose ring of 4 has a bond across. */
 static int angle_ring(const ch_perceived *p, int32_t i, int32_t j, int32_t k)
 {
     if (p->ring_sizes[j] == 0)
         return 0;
     if (bonded(p, i, k))
         return 3;
-    for (int n = 0; n < p->n_neighbours[i] && (p->ring_sizes[j] >> 4 & 1); n++) {
+    for (int n = 0; n < p->n_neighbours[i]; n++) {
         const int32_t l = p->neighbour[i][n];
-        if (l != j && bonded(p, l, k) && !bonded(p, l, j))
+        if (l != j && bonded(p, l, k))
             return 4;
     }
     return 0;

@@ -315,6 +315,27 @@ static void a_dielectric_constant_divides_electrostatics_only(void **state)
     }
 }
 
+/* Bicyclo[1.1.0]butane: CH2 0 and 3, CH 1 and 2, which are bonded across the ring 0-1-3-2. Measured: 98 degrees at 0-1-3. */
+static void a_bond_across_a_ring_of_four_leaves_its_angles(void **state)
+{
+    int32_t bonds[][2] = { { 0, 1 }, { 0, 2 }, { 0, 4 }, { 0, 5 }, { 1, 2 }, { 1, 3 },
+                           { 1, 6 }, { 2, 3 }, { 2, 7 }, { 3, 8 }, { 3, 9 } };
+    uint8_t z[10] = { 6, 6, 6, 6, 1, 1, 1, 1, 1, 1 }, order[11] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 };
+    int8_t charge[10] = { 0 };
+    const ch_mol mol = { .n_atoms = 10, .n_bonds = 11, .z = z, .charge = charge, .bond = bonds, .order = order };
+    int n_of_three = 0, n_of_four = 0;
+
+    (void)state;
+    pl_arena_reset(w.scratch);
+    const ch_terms terms = terms_of(&mol, "bicyclobutane");
+    for (int32_t a = 0; a < terms.n_angles; a++) {
+        n_of_three += fabs(terms.angles[a].theta0 - 60) < 1e-9;
+        n_of_four += fabs(terms.angles[a].theta0 - 91.653) < 1e-9 && fabs(terms.angles[a].ka - 1.225) < 1e-9;
+    }
+    assert_int_equal(n_of_three, 6);
+    assert_int_equal(n_of_four, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +345,7 @@ int main(void)
         cmocka_unit_test(the_order_of_atoms_does_not_matter),
         cmocka_unit_test(mmff94s_differs_in_planes_and_torsions_only),
         cmocka_unit_test(a_dielectric_constant_divides_electrostatics_only),
+        cmocka_unit_test(a_bond_across_a_ring_of_four_leaves_its_angles),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

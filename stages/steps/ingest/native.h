@@ -11,7 +11,7 @@
 #include "chem/worker/worker_client.h"
 
 /* Raised when the same molecule would get another structure. Part of keys. */
-#define ST_NATIVE_VERSION "2"
+#define ST_NATIVE_VERSION "3"
 #define ST_ENSEMBLE_VERSION ".3" /* behind it, where several are asked for */
 
 typedef struct st_native {
