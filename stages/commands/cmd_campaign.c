@@ -224,6 +224,24 @@ static int part_run(const going *g)
 
 /* ---- a round ---- */
 
+/* What was asked for in vain is told, also with --quiet. */
+static int say_asked(const going *g, const st_campaign_state *before, int64_t round, int64_t n)
+{
+    st_campaign_state now;
+    pl_error err = { 0 };
+    int64_t lost;
+
+    if (st_campaign_look(&now, &g->x, &err) != PL_OK)
+        return pl_cmd_fail(&err);
+    lost = n - (now.n_values - before->n_values);
+    if (!quiet(g))
+        (void)fprintf(stderr, "round %lld: %lld molecules asked for\n", (long long)round, (long long)n);
+    if (lost > 0)
+        pl_cmd_say("round %lld: %lld of %lld molecules have no value; molsieve query v_acquired says why", (long long)round,
+                   (long long)lost, (long long)n);
+    return 0;
+}
+
 static int ask(going *g, const st_campaign_state *s)
 {
     const int64_t n = st_campaign_asked(&g->x, s), round = s->ended + 1;
@@ -241,9 +259,7 @@ static int ask(going *g, const st_campaign_state *s)
     }
     if (status == 0 && st_campaign_answer(&g->x, round, n, folder, &err) != PL_OK)
         return pl_cmd_fail(&err);
-    if (status == 0 && !quiet(g))
-        (void)fprintf(stderr, "round %lld: %lld molecules asked for\n", (long long)round, (long long)n);
-    return status;
+    return status == 0 ? say_asked(g, s, round, n) : status;
 }
 
 static int choose(going *g, const st_campaign_state *s)

@@ -75,7 +75,8 @@ def a_molecule_asked_in_vain_is_measured_by_a_label():
         lines = open(p.path("ans.csv")).read().split("\n")
         p.put("ans.csv", "\n".join(line for line in lines if ",%s," % chosen[3] not in line))
         shutil.rmtree(p.path("run"))
-        go_on(p)
+        said = go_on(p)[2]
+        assert said.count("have no value") == 1 and "round 0: 1 of 10 molecules have no value; molsieve query v_acquired says why" in said, said
         asked = "SELECT outcome, value FROM v_acquired WHERE titles='%s'" % chosen[3]
         assert p.rows(asked) == [("not in the table of answers", None)]
         key = p.one("SELECT inchikey FROM v_acquired WHERE titles='%s'" % chosen[3])
