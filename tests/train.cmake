@@ -60,7 +60,8 @@ endforeach()
 foreach(case targets_with_missing_values_are_learned_together classes_with_missing_values_are_learned_together
         the_twelve_targets_of_qm9_are_learned_and_predicted what_leaves_nothing_to_learn_is_refused_or_told
         targets_that_cannot_be_learned_are_left_out what_is_left_out_moves_no_other_target
-        a_name_that_begins_with_another_is_explained_by_itself models_of_one_name_and_other_units_stay_apart
+        a_name_that_begins_with_another_is_explained_by_itself models_that_learned_a_target_from_others_differ
+        models_of_one_name_and_other_units_stay_apart
         limits_are_learned_from_and_never_tested rankings_weigh_targets_and_models_share_a_property conflicting_target_settings_are_refused_before_work)
   molsieve_script_test(targets.${case} cli/targets_e2e.py LABEL cli ARGS ${case})
 endforeach()

@@ -211,7 +211,7 @@ def a_choice_is_made_by_todays_settings():
         rest = atoms(1)[3:]
         assert len(rest) == 2 and rest[0] != rest[1], rest
         said = go_on(p, "campaign.calls=15", "where=n_heavy > %d" % min(rest))[2]
-        assert "round 1: 1 of the molecules that were left to ask is taken back: " in said, said
+        assert "round 1: 1 of the molecules that were left to ask is taken back: not in the library any more, or acquire.where does not hold\n" in said, said
         assert atoms(1)[3:] == [max(rest)] and p.one("SELECT count(*) FROM measured") == 15 and min(atoms(2)) > min(rest)
 
 
@@ -230,7 +230,7 @@ def a_table_that_contradicts_earlier_rounds_is_refused():
             answers(["%d" % (100 * int(v)) for v in value], name)
             said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", "stages.acquire.answers.table=" + name, expect=1)[2]
             n = sum(value[int(t[1:]) - 1] != "0" for t in tried)
-            assert re.search(r"%s:\d+: act of \S+-N is \d+00, and \d+ was stored from \S*ans\.csv:\d+; %d of 15 values differ; " % (name, n), said), said
+            assert re.search(r"%s:\d+: act of \S+-N is \d+00, and \d+ was stored from \S*ans\.csv:\d+; %d of 15 values differ; correct the answers, put a wrong stored value right with molsieve label --replace, or begin anew in another workdir\n" % (name, n), said), said
         assert p.one("SELECT count(*) FROM measured") == 15 and [t for t, asked in rounds_of(p)[2] if asked] == []
         one = list(value)
         one[int(tried[3][1:]) - 1] = "7.25"
@@ -312,7 +312,9 @@ def a_workflow_of_answers_that_changed_is_refused():
             p.put(name, files[name].replace(old, new))
             said = p.run("campaign", "c.yaml", "-q", "stages.acquire.campaign.rounds=3", expect=1)[2]
             p.put(name, files[name])
-            assert "oracle.yaml changed since earlier rounds (%s" % why in said and "remove " in said, said
+            advice = ("" if "files" in why else "): its values are not learned with theirs; change it back, ") + (  # a long message lacks its middle
+                "or begin anew in another workdir; if they are comparable all the same, remove %s\n" % p.path("run/rounds"))
+            assert "oracle.yaml changed since earlier rounds (%s" % why in said and said.endswith(advice), said
             assert not os.path.exists(p.path("run/rounds/0002/results.db")) and p.one("SELECT count(*) FROM measured") == 15
         refused("count.py", '.count("C")))', '.count("C") * 100))', "external: files.count.py: ")
         refused("oracle.yaml", "command: [python3, count.py,", "command: [python3, -B, count.py,", "external: command: ")

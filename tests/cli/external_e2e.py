@@ -344,7 +344,7 @@ def a_column_and_property_of_one_name_is_refused_in_a_condition():
             p.put("count.sh", PROGRAM)
             p.put("a.smi", "CCCCCCCCCCCC a\nCCCCCCCCCCCCC b\n")
             w = p.workflow(["a.smi"], stage, workdir=name)
-            why = "where: %s has two meanings here: the column of each molecule, and the property of this name that is scored" % name.lower()
+            why = "where: %s has two meanings here: the column of each molecule, and the property of this name that is scored; give the property another name, or bound it in rank.constraints\n" % name.lower()
             err = p.run("check", w, "stages.rank.where=" + condition, expect=2)[2]
             assert "rank: " + why in err and err.count("\n") < 4, err
             p.run("check", w, "stages.rank.where=n_heavy > 1")

@@ -276,9 +276,9 @@ def models_that_contradict_each_other_are_not_averaged():
         extra = "models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (m, m) for m in ("low", "high", "none", "low2"))
         for a, b in (("low", "high"), ("high", "low")):
             err = p.run("predict", "%s.safetensors,%s.safetensors" % (a, b), "new.smi", expect=2)[2]
-            assert "models: by %s %s values of logS are better, by %s %s ones" % (a, a, b, b) in err, err
+            assert "models: by %s %s values of logS are better, by %s %s ones; train one of them again with the other `better`, or predict with one after the other\n" % (a, a, b, b) in err, err
             err = p.run("check", p.workflow(["new.smi"], stages % ("none, %s, %s" % (a, b)), extra=extra), expect=2)[2]
-            assert "score: by one model low values of logS are better, by another high ones" in err, err
+            assert "score: by one model low values of logS are better, by another high ones; train one of them again with the other `better`, or score with one of them\n" in err, err
         assert "logS_stdev" in p.run("predict", "low.safetensors,none.safetensors,low2.safetensors", "new.smi")[1]
         p.run("run", p.workflow(["new.smi"], stages % "low, low2", extra=extra), "-q")
         assert "low is better" in p.run("next", "run", "-n", "1")[2]
@@ -287,7 +287,7 @@ def models_that_contradict_each_other_are_not_averaged():
             assert db.total_changes == 1 and db.execute("DELETE FROM row_sum")
             db.commit()
         err = p.run("next", "run", "-n", "1", expect=2)[2]
-        assert "logS: by one of its models low values are better, by another high ones; give --goal" in err, err
+        assert "logS: by one of its models low values are better, by another high ones; give --goal maximize or minimize\n" in err, err
         assert "high is better" in p.run("next", "run", "-n", "1", "--goal", "maximize")[2]
 
 

@@ -265,7 +265,11 @@ def records_in_inchi_are_told_to_have_several_tautomers():
         assert told not in p.run("predict", "esol", "in.smi")[2]
         for name in ("in.inchi", "in.smi"):
             w = p.workflow([p.path(name)], "  read: {}\n  prepare: {conformers: {source: none}}\n", workdir=name[3:])
-            assert (told in p.run("run", w)[2]) == (name == "in.inchi"), name
+            said = p.run("run", w)[2]
+            assert ("1 record is read from InChI: " + told in said) == (name == "in.inchi") and (told in said) == (name == "in.inchi"), said
+        p.put("two.inchi", "InChI=1S/C3H7NO/c1-2-3(4)5/h2H2,1H3,(H2,4,5) amide\nInChI=1S/CH4/h1H4 methane\nInChI=1S/none none\n")
+        w = p.workflow([p.path("two.inchi")], "  read: {}\n  prepare: {conformers: {source: none}}\n", workdir="two")
+        assert "2 records are read from InChI: " + told in p.run("run", w, expect=None)[2]
 
 
 def a_stream_that_ends_within_a_line_is_told():
@@ -336,14 +340,14 @@ def options_without_effect_are_refused_before_any_work():
         p.put("t.csv", "smiles,logS\n" + "".join("%s,%s\n" % (r["smiles"], r["logS"]) for r in rows))
         p.run("fit", "t.csv", "-t", "logS", "-q")
         flat = "logS.safetensors"
-        cases = [("esol", "in.smi", "--id-column", "foo", "--id-column foo: in.smi is read as smi"),
-                 ("esol", "in.smi", "--smiles-column", "bar", "--smiles-column bar: in.smi is read as smi"),
+        cases = [("esol", "in.smi", "--id-column", "foo", "--id-column foo: in.smi is read as smi, which has neither columns nor data fields; leave the option out, or name a table with --input-format csv or tsv\n"),
+                 ("esol", "in.smi", "--smiles-column", "bar", "--smiles-column bar: in.smi is read as smi, which has no columns; leave the option out, or name a table with --input-format csv or tsv\n"),
                  ("esol", "x.sdf", "--smiles-column", "bar", "is read as sdf"), ("esol", "in.xyz", "--id-column", "foo", "is read as xyz"),
-                 (flat, "in.smi", "--structures", "keep", "--structures: the model reads no 3D structures"),
+                 (flat, "in.smi", "--structures", "keep", "--structures: the model reads no 3D structures, so the option would have no effect; leave it out\n"),
                  (flat, "in.smi", "--structures", "generate", "--structures: the model reads no"), (flat, "in.smi", "--count", "7", "--count: the model reads no"),
-                 (flat + "," + flat, "in.smi", "--count", "7", "--count: none of the models reads"),
-                 ("esol", "x.sdf", "--structures", "keep", "--count", "2", "--count: no structures are built with --structures keep")]
-        cases += [("esol", "in.smi", "-o", "x." + end, ".csv, .jsonl or .sdf") for end in ("tsv", "json", "xyz", "TSV.gz", "csv.zst", "parquet")]
+                 (flat + "," + flat, "in.smi", "--count", "7", "--count: none of the models reads 3D structures, so the option would have no effect; leave it out\n"),
+                 ("esol", "x.sdf", "--structures", "keep", "--count", "2", "--count: no structures are built with --structures keep; leave one of the options out\n")]
+        cases += [("esol", "in.smi", "-o", "x." + end, "let the name end in .csv, .jsonl or .sdf (with .gz compressed), or add --format csv, jsonl or sdf\n") for end in ("tsv", "json", "xyz", "TSV.gz", "csv.zst", "parquet")]
         for *args, words in cases:
             _, out, err = p.run("predict", *args, expect=2)
             assert words in err and out == "", (args, out, err)

@@ -283,7 +283,7 @@ def a_condition_on_structures_that_nobody_built_is_refused():
             assert "rank: where: " in err and "NULL" in err, err
         for name in ("energy", "structures"):
             err = p.run("check", p.workflow([p.path("lib.smi")], FLAT + rank % (name, "mw > 20"), name="flat.yaml"), expect=2)[2]
-            assert "rank: %s is NULL, as no structures are built" % name in err, err
+            assert "rank: %s is NULL, as no structures are built; set stages.prepare.conformers.source: generate\n" % name in err, err
             program = "  external: {command: [grep, -c, C, '{input}'], input: smiles, output: regex, value: '^([0-9]+)', property: %s, better: low}\n" % name
             p.run("check", p.workflow([p.path("lib.smi")], FLAT + program + rank % (name, "mw > 20"), name="scored.yaml"))  # not the column
         # Where they are built, and not needed for a model, the condition is what asks for them.

@@ -414,6 +414,20 @@ def a_name_that_begins_with_another_is_explained_by_itself():
             assert page.count(", trees, %s: " % name) == 2, (name, page.count("<figcaption>Hit "))
 
 
+def models_that_learned_a_target_from_others_differ():
+    """They have the same training molecules, of which one has no value of the first target."""
+    with sieve.Project() as p:
+        assays(p)
+        text = open(p.path("in.csv")).read().splitlines()
+        p.put("less.csv", "\n".join([",".join([*line.split(",")[:7], "", line.split(",")[8]]) if ",m6," in line else line for line in text]) + "\n")
+        for name in ("in", "less"):
+            p.workflow(["{path: %s.csv, format: csv, columns: {smiles: smiles, title: name}}" % name],
+                       FLAT % ("logS, logS B", "logS: {better: high}", "trees", "{name: logS}, {name: logS B, unit: letters}"), workdir=name)
+            p.run("run", "w.yaml", "-q")
+        said = [p.run("model", "diff", "%s/models/e2e.safetensors" % a, "%s/models/e2e.safetensors" % b, expect=1)[1].splitlines() for a, b in (("in", "less"), ("less", "in"))]
+        assert [[line for line in one if line.startswith("domain")] for one in said] == [["domain: other training molecules have logS"]] * 2, said
+
+
 def models_of_one_name_and_other_units_stay_apart():
     with sieve.Project() as p:
         assays(p)
@@ -576,5 +590,6 @@ def limits_are_learned_from_and_never_tested():
 if __name__ == "__main__":
     sieve.main([limits_are_learned_from_and_never_tested, targets_with_missing_values_are_learned_together, classes_with_missing_values_are_learned_together,
                 the_twelve_targets_of_qm9_are_learned_and_predicted, what_leaves_nothing_to_learn_is_refused_or_told, targets_that_cannot_be_learned_are_left_out,
-                what_is_left_out_moves_no_other_target, a_name_that_begins_with_another_is_explained_by_itself, models_of_one_name_and_other_units_stay_apart,
+                what_is_left_out_moves_no_other_target, a_name_that_begins_with_another_is_explained_by_itself, models_that_learned_a_target_from_others_differ,
+                models_of_one_name_and_other_units_stay_apart,
                 rankings_weigh_targets_and_models_share_a_property, conflicting_target_settings_are_refused_before_work])

@@ -14,6 +14,7 @@
 #include "pipeline/run/progress.h"
 #include "pipeline/store/store.h"
 #include "stages/steps/train/learning.h"
+#include "stages/steps/train/train.h"
 
 enum { N_TRAIN = 40 };
 
@@ -76,6 +77,23 @@ pl_code WRAPPED(pl_metric_add)(pl_env *env, int64_t step, double epoch, const ch
         return pl_fail(err, PL_EIO, "row %d", rows.n);
     (void)snprintf(rows.text + at, sizeof rows.text - at, "%lld %g %s %s %g\n", (long long)step, epoch, split, name, value);
     return PL_OK;
+}
+
+static struct {
+    pl_level level;
+    char text[300];
+} event;
+
+void WRAPPED(pl_event_add)(pl_env *env, pl_level level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void WRAPPED(pl_event_add)(pl_env *env, pl_level level, const char *fmt, ...)
+{
+    va_list args;
+
+    (void)env;
+    event.level = level;
+    va_start(args, fmt);
+    (void)vsnprintf(event.text, sizeof event.text, fmt, args);
+    va_end(args);
 }
 
 /* The third of five epochs, at its 11th molecule, of one target in eV. */
@@ -286,6 +304,71 @@ static void a_locked_database_gets_no_row(void **state)
     assert_true(rows.n == 0 && !rows.kept);
 }
 
+/* ---- a time in place of a number of epochs (train_budget.c) ---- */
+
+static void tells(const nn_budget *b, int64_t epochs, pl_level level, const char *text, const char *metric)
+{
+    pl_env env = { 0 };
+
+    memset(&rows, 0, sizeof rows);
+    assert_int_equal(st_budget_tell(&env, b, epochs, NULL), PL_OK);
+    assert_int_equal(event.level, level);
+    assert_string_equal(event.text, text);
+    assert_string_equal(rows.text, metric);
+}
+
+/* An epoch of 30 steps of 2 s and 15 s of evaluation; two epochs are over. */
+static void a_budget_says_how_many_epochs_fit(void **state)
+{
+    nn_budget b = { .seconds = 600, .step = 2, .steps = 30, .evaluation = 15, .over = 2, .most = 7 };
+
+    (void)state;
+    tells(&b, 6, PL_INFO, "budget: an epoch takes 1m15s, so 6 epochs for 10m00s", "0 2 train planned_epochs 6\n");
+    tells(&b, 7, PL_INFO, "budget: an epoch takes 1m15s, so 7 epochs (as `epochs` says) for 10m00s",
+          "0 2 train planned_epochs 7\n");
+    tells(&b, 3, PL_INFO, "budget: an epoch takes 1m15s, so 3 epochs for 10m00s", "0 2 train planned_epochs 3\n");
+    tells(&b, 2, PL_WARN,
+          "budget: an epoch takes 1m15s, so 2 epochs for 10m00s; no time is left, and the learning rate did not fall: give more",
+          "0 2 train planned_epochs 2\n");
+    b.over = 1;
+    tells(&b, 1, PL_WARN,
+          "budget: an epoch takes 1m15s, so 1 epoch for 10m00s; no time is left, and the learning rate did not fall: give more",
+          "0 1 train planned_epochs 1\n");
+}
+
+static void a_plan_says_the_epochs_or_the_time(void **state)
+{
+    pl_arena *mem = pl_arena_new(0);
+    st_train_conf c = { .loop = { .epochs = 40 } };
+
+    (void)state;
+    assert_string_equal(st_budget_plan(&c, mem), "40 epochs");
+    c.loop.budget = 90;
+    assert_string_equal(st_budget_plan(&c, mem), "40 epochs at most, as many as fit into budget: 1m30s");
+    c.loop.epochs = ST_EPOCHS_MOST - 1;
+    assert_non_null(strstr(st_budget_plan(&c, mem), "99 epochs at most"));
+    c.loop.epochs = ST_EPOCHS_MOST;
+    assert_string_equal(st_budget_plan(&c, mem), "as many epochs as fit into budget: 1m30s");
+    pl_arena_free(mem);
+}
+
+/* An estimate that takes longer is cut in proportion; of one without a time the number is not known. */
+static void an_estimate_is_cut_to_the_budget(void **state)
+{
+    static const struct {
+        double seconds, cut;
+        int64_t n;
+    } cases[] = { { 400, 100, 250 }, { 100, 100, 1000 }, { 99, 99, 1000 }, { 0, 0, -1 } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        pl_estimate e = { .n_items = 1000, .seconds = cases[k].seconds };
+        st_budget_cut(&e, 100);
+        assert_int_equal(e.n_items, cases[k].n);
+        assert_true(e.seconds == cases[k].cut);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +382,9 @@ int main(void)
         cmocka_unit_test(an_epoch_of_classes_or_of_several_targets_has_no_unit),
         cmocka_unit_test(an_epoch_without_one_of_its_rows_has_none),
         cmocka_unit_test(a_locked_database_gets_no_row),
+        cmocka_unit_test(a_budget_says_how_many_epochs_fit),
+        cmocka_unit_test(a_plan_says_the_epochs_or_the_time),
+        cmocka_unit_test(an_estimate_is_cut_to_the_budget),
     };
     return cmocka_run_group_tests_name("learning", tests, NULL, NULL);
 }
