@@ -226,7 +226,8 @@ def a_ranking_is_compared_with_known_actives():
         stages = STAGES.replace("  graph: {edges: bonds}\n", "")
         for prop, goal, sign in (("logp", "maximise", 1), ("hbd", "minimise", -1), ("hba", "maximise", 1)):  # the last two with ties
             p.workflow(["in.sdf"], stages + RANK % (prop, goal))
-            p.run("run", "w.yaml", "-q")
+            said = p.run("run", "w.yaml", "-q")[2]
+            assert said.count("actives: 1 molecule with labels of basic that contradict each other is left out") == 1, said
             rows = p.rows("SELECT coalesce(value,0), %d*%s, value IS NULL FROM molecule LEFT JOIN label USING(mol_id) "
                           "WHERE rings<=3 AND (value IS NULL OR value IN (0,1))" % (sign, prop))
             want = dict(retrieval([r[:2] for r in rows]), unlabelled=sum(r[2] for r in rows))
@@ -247,6 +248,10 @@ def a_ranking_is_compared_with_known_actives():
         p.workflow(["in.sdf"], stages + (RANK % ("hba", "maximise")).replace(", actives: basic", ""), name="plain.yaml")
         p.run("run", "plain.yaml", "-q")
         assert p.rows(RANKING) == [] and p.one("SELECT count(*) FROM hit") == 10
+        p.put("in.sdf", records + b"".join(r + b"$$$$\n" for r in labelled(5, lambda i, n: 1 - int(n)).split(b"$$$$\n")[3:5]))
+        assert "2 molecules with labels of basic that contradict each other are left out" in p.run("run", "w.yaml", "-q")[2]
+        p.put("in.sdf", records)
+        assert "contradict each other are" not in p.run("run", "w.yaml", "-q")[2]
         # Settings that are refused.
         assert "labels; add it there" in p.run("check", "w.yaml", "stages.rank.actives=acid", expect=2)[2]
         p.run("run", "w.yaml", "-q", "stages.rank.where=rings > 90")
