@@ -371,6 +371,20 @@ def a_program_that_adds_fields_to_an_sdf_scores_batches():
         assert len(want) == 6 and set(got) == set(want) and all(abs(got[k] - want[k]) < 0.02 for k in want), (got, want)
 
 
+def long_numbers_keep_their_end():
+    """Digits and an exponent behind the 60th character count; what is too long for a number is none."""
+    for output, shown in (("regex", "points %s"), ("json", '{"points": "%s"}')):
+        with Project() as p:
+            stage = re.sub("output: regex\n    value: .*", "output: json\n    value: points", STAGE) if output == "json" else STAGE
+            w = project(p, ["C", "CC", "CCC"], stage)
+            texts = ["0.%s125e71" % ("0" * 70), "0.%s5e2" % ("0" * 450), "1%s.5e-70" % ("0" * 70)]
+            p.put("count.sh", 'read smiles id < "$1"\ncase $smiles in\n' + "".join("%s) echo '%s' ;;\n" % (s, shown % t) for s, t in zip(("C", "CC", "CCC"), texts)) + "esac\n")
+            p.run("run", w, "-q")
+            assert p.rows("SELECT mol_id, mean FROM score ORDER BY 1") == [(1, 1.25), (3, float(texts[2]))], output
+            assert p.rows("SELECT mol_id, code FROM failure WHERE stage='external'") == [(2, "not_a_number")]
+            assert "(455 characters)" in p.one("SELECT message FROM failure WHERE stage='external'")
+
+
 def python_with_rdkit():
     for python in (os.environ.get("QED_PYTHON"), sys.executable, "/usr/bin/python3"):
         if python and subprocess.run([python, "-c", "from rdkit.Chem import QED"], capture_output=True).returncode == 0:
@@ -532,7 +546,7 @@ def three_ligands_get_the_scores_of_vina_by_hand():
 
 
 if __name__ == "__main__":
-    main([a_file_that_changes_meanwhile_ends_the_run, poses_are_structures_of_the_molecule, of_structures_with_equal_values_the_first_counts,
+    main([a_file_that_changes_meanwhile_ends_the_run, long_numbers_keep_their_end, poses_are_structures_of_the_molecule, of_structures_with_equal_values_the_first_counts,
           three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,

@@ -7,7 +7,7 @@
 
 #include "stages/steps/external/external_parts.h"
 
-enum { COLUMNS_MAX = 4096, WORD_MAX = 60 };
+enum { COLUMNS_MAX = 4096, WORD_MAX = 60, NUMBER_MAX = 400 }; /* the last: bytes, as of 1e-320 without an exponent */
 
 typedef struct reading {
     st_ext_item *item; /* [n] by growing id */
@@ -210,20 +210,30 @@ static const char *read_csv(reading *r, char *text)
     return wide ? "a row has more values than the first row has names; put texts with the delimiter in quotes" : NULL;
 }
 
+/* A part of a text. Without its end a number would be another one, so a long one is none. */
+static void take_part(reading *r, const char *id, const char *s, size_t n)
+{
+    char text[NUMBER_MAX + 1];
+
+    if (n > NUMBER_MAX)
+        (void)snprintf(text, sizeof text, "%.20s... (%zu characters)", s, n);
+    else
+        (void)snprintf(text, sizeof text, "%.*s", (int)n, s);
+    take_text(r, id, text);
+}
+
 /* ---- json ---- */
 
 static void take_json(reading *r, const char *id, const json_t *v)
 {
-    char text[WORD_MAX + 1];
-
     if (json_is_number(v)) {
         take_number(r, id, json_number_value(v));
         return;
     }
     if (json_is_null(v))
         return;
-    (void)snprintf(text, sizeof text, "%s", json_is_string(v) ? json_string_value(v) : "no number");
-    take_text(r, id, text);
+    const char *text = json_is_string(v) ? json_string_value(v) : "no number";
+    take_part(r, id, text, strlen(text));
 }
 
 /* "a.b.c": the value below an object; the whole name first, which may have points. */
@@ -385,13 +395,10 @@ static const char *behind(const char *line, const char *name)
 static void take_remark(reading *r, const char *line)
 {
     const char *at = strncmp(line, "REMARK", 6) == 0 ? behind(line + 6, r->name) : NULL;
-    char number[WORD_MAX + 1];
-
     if (at == NULL)
         return;
     at += strspn(at, " :=\t");
-    (void)snprintf(number, sizeof number, "%.*s", (int)strcspn(at, " \t"), at);
-    take_text(r, NULL, number);
+    take_part(r, NULL, at, strcspn(at, " \t"));
 }
 
 static const char *read_pdbqt(reading *r, char *text)
@@ -414,13 +421,12 @@ static const char *read_pdbqt(reading *r, char *text)
 static const char *read_regex(reading *r, const regex_t *re, char *text)
 {
     regmatch_t at[2];
-    char *line, number[WORD_MAX + 1];
+    char *line;
 
     while ((line = next_line(&text)) != NULL)
         if (regexec(re, line, 2, at, 0) == 0) {
             const regmatch_t *m = at[1].rm_so >= 0 ? &at[1] : &at[0];
-            (void)snprintf(number, sizeof number, "%.*s", (int)(m->rm_eo - m->rm_so), line + m->rm_so);
-            take_text(r, NULL, number);
+            take_part(r, NULL, line + m->rm_so, (size_t)(m->rm_eo - m->rm_so));
         }
     return NULL;
 }
