@@ -264,6 +264,26 @@ def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
                           workdir="judge") == [("bare", "logS (model)", ""), ("mol", "logS", "mol")], models
 
 
+def a_label_takes_its_name_from_a_models_property():
+    """Of models in two units, and one of another property: the label has the bare name, the model in its unit shares it, the other tells its unit."""
+    with Project() as p:
+        p.put("in.csv", "name,smiles,logS,size\n" + "".join("%s,%d\n" % (row, len(row)) for row in table(esol(30), "name,smiles,logS").splitlines()[1:]))
+        for name, label, unit in (("m", "logS", "mol"), ("n", "logS", "g"), ("k", "size", "u")):
+            p.run("fit", "in.csv", "-t", label, "--family", "trees", "--unit", unit, "-q", "-o", name)
+        p.workflow(["{path: in.csv}"], "  read: {}\n  prepare: {neutralise: true, conformers: {source: none}, labels: none}\n  graph: {edges: topology}\n  score: {}\n",
+                   extra="models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (name, name) for name in "mnk"))
+        free = [("logS", "mol", 0, 1), ("logS (g)", "g", 0, 1), ("size", "u", 0, 1)]
+        in_g = [("logS", "g", 30, 1), ("logS (mol)", "mol", 0, 1), ("size", "u", 0, 1)]
+        in_mol = [("logS", "mol", 30, 1), ("logS (g)", "g", 0, 1), ("size", "u", 0, 1)]
+        for unit, want in ((None, free), ("g", in_g), ("mol", in_mol), ("g", in_g), (None, None)):
+            p.run("run", "w.yaml", "-q", *([] if unit is None else ["stages.prepare.labels=[logS]", "stages.prepare.properties={logS: {unit: %s}}" % unit]))
+            got = p.rows("SELECT p.name, p.unit, (SELECT count(*) FROM label l WHERE l.property_id=p.property_id), count(DISTINCT r.model_id) FROM property p "
+                         "LEFT JOIN prediction r USING(property_id) GROUP BY p.property_id ORDER BY 1")
+            models = p.rows("SELECT DISTINCT m.name, p.unit FROM prediction JOIN model m USING(model_id) JOIN property p USING(property_id) ORDER BY 1")
+            assert want is None or got == want, (unit, got)
+            assert sorted(unit for _, unit, *_ in got) == ["g", "mol", "u"] and models == [("k", "u"), ("m", "mol"), ("n", "g")], (got, models)
+
+
 def models_that_contradict_each_other_are_not_averaged():
     """One says that low values of the property are better, another that high ones are."""
     with Project() as p:
@@ -295,4 +315,4 @@ main([a_table_becomes_a_model_with_its_errors, the_coverage_of_its_intervals_is_
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
       what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, what_is_beside_a_column_may_have_its_name_and_unit,
       a_model_without_a_unit_is_not_averaged_with_one_that_has_one,
-      models_that_contradict_each_other_are_not_averaged])
+      a_label_takes_its_name_from_a_models_property, models_that_contradict_each_other_are_not_averaged])

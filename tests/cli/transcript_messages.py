@@ -66,6 +66,11 @@ texts of variables grow beyond the limit; check many.yaml
 Open Babel ends at the second rule; check w.yaml stages.prepare.alerts.file=deadly.smarts
 nine values are too few to learn from; check values.yaml 'inputs=[{path: 9.csv}]'
 ten values can be learned; check values.yaml 'inputs=[{path: 10.csv}]'
+two atoms are in one place; energy same.sdf
+JSON has one value of a name; query 'SELECT 1 AS a, 2 AS b, 3 AS a' runs/one --json
+JSON has one value of a name; query 'SELECT 1 AS a, 2 AS b, 3 AS a' runs/one -f jsonl
+tables may have several columns of a name; query 'SELECT 1 AS a, 2 AS b, 3 AS a' runs/one --csv
+the name of a column is too long for a time; check values.yaml 'inputs=[{path: 10.csv}]' "stages.split={method: time, column: NAME}"
 a pattern is longer than any molecule; check w.yaml "stages.rank.where=smarts('LONG')"
 a pattern is longer than any molecule; search --where "smarts('LONG')" runs/one
 """
@@ -95,7 +100,9 @@ def a_mistake_is_told_with_its_reason():
         with open("/proc/self/maps") as f:
             library = next(line.split()[-1] for line in f if "/libm.so" in line or "/libm-" in line)
         shutil.copy(library, p.path("plugins/libmolsieve_cuda.so"))
-        told(t, CHECKED)
+        p.put("same.sdf", "same\n\n\n  3  2  0  0  0  0  0  0  0  0999 V2000\n    0.0000    0.0000    0.0000 O   0  0\n" + "    0.9000    0.3000    0.1000 H   0  0\n" * 2 +
+              "  1  2  1  0\n  1  3  1  0\nM  END\n$$$$\n")
+        told(t, CHECKED.replace("NAME", "x" * 201))
         told(t, "some of twenty molecules have several structures; run values.yaml -q 'inputs=[{path: 10.csv}]' --until split")
         changed(p.path("run/results.db"), "DELETE FROM row_sum; UPDATE molecule SET structures=mol_id WHERE mol_id>4")
         told(t, "some of twenty molecules have several structures; plan values.yaml 'inputs=[{path: 10.csv}]' --json")

@@ -78,7 +78,7 @@ predict m.safetensors,half.safetensors a.smi -c title,logS,half,half_domain|pred
 predict m.safetensors a.smi --structures none|predict m.safetensors a.smi --engine none|predict m.safetensors a.smi --engine ref -q
 predict m.safetensors a.smi --seed x|predict m.safetensors a.smi --count 0|predict m.safetensors a.smi --input-format none|predict m.safetensors a.smi -j 9999
 predict warm.safetensors a.smi|predict warm.safetensors t.csv -c id,warm,logS -q -o warm.csv|predict warm.safetensors u.csv|predict warm.safetensors a.smi --set temp
-predict warm.safetensors a.smi --set temp=x|predict warm.safetensors a.smi --set none=3|predict warm.safetensors a.smi --set temp=20 -c title,logS,temp
+predict warm.safetensors a.smi --set temp=x|predict warm.safetensors a.smi --set none=3|predict warm.safetensors a.smi --set temp=20 -c title,logS,temp|predict warm.safetensors t.csv --set temp=20 -c smiles,temp
 label warm.fit/run t.csv -p logS|predict warm.safetensors u.csv --set temp=20,temp=30|predict m.safetensors a.smi --set temp=20|predict m.safetensors,warm.safetensors a.smi -c title,logS
 predict none a.smi|predict m.safetensors|predict m.safetensors none.smi|predict t.csv a.smi|predict m.safetensors a.smi -o out.sdf.gz|predict esol c.sdf -c title,logS,geometry
 predict esol c.sdf --structures keep -c title,logS,geometry|predict esol a.smi --structures keep|predict esol a.smi --count 2 -c title,logS,geometry

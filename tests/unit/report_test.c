@@ -323,7 +323,28 @@ static void a_drawing_without_stereo_says_so(void **state)
                                HEAD "<text x=\"4\" y=\"14\" fill=\"rgb(0,0,0)\" font-size=\"12\">stereo not drawn</text>" LINE TAIL,
                                "x", "", &frame));
     assert_non_null(strstr(pl_text_str(&out), "<text x=\"40\" y=\"140\" font-size=\"120\">stereo not drawn</text><path"));
-    assert_true(frame.x < 40 && frame.y < 40 && frame.y + frame.high > 800);
+    /* 16 letters of half their height in width, from x 40, above y 140 for 4/5 of it; the line ends at y 800; 100 around all. */
+    assert_true(frame.x == 40 - 100 && frame.wide == 16 * 120 / 2 + 200);
+    assert_true(frame.y == 140 - 96 - 100 && frame.high == 800 - (140 - 96) + 200);
+}
+
+/* Of 1 to 100 units, for a label as for the note. */
+static void letters_have_a_size_that_can_be_drawn(void **state)
+{
+    static const struct {
+        const char *size;
+        bool good;
+    } sizes[] = { { "0.9", false }, { "1", true }, { "1.1", true }, { "99.9", true }, { "100", true }, { "100.1", false } };
+    static const char *const words[] = { "stereo not drawn", "OH" };
+    char svg[900];
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        (void)snprintf(svg, sizeof svg, HEAD "<text x=\"4\" y=\"14\" fill=\"rgb(0,0,0)\" font-size=\"%s\">%s</text>" LINE TAIL,
+                       sizes[i / 2].size, words[i % 2]);
+        if (st_drawing_add(&out, svg, "x", "", NULL) != sizes[i / 2].good)
+            fail_msg("%s of size %s", words[i % 2], sizes[i / 2].size);
+    }
 }
 
 static void what_is_not_a_drawing_is_refused(void **state)
@@ -593,6 +614,7 @@ int main(void)
         CASE(letters_of_a_label_do_not_move_onto_each_other),
         CASE(bonds_have_one_length_in_pixels),
         CASE(a_drawing_without_stereo_says_so),
+        CASE(letters_have_a_size_that_can_be_drawn),
         CASE(what_is_not_a_drawing_is_refused),
         CASE(damaged_drawings_stay_drawings),
         CASE(a_drawing_that_is_too_large_is_refused),
