@@ -294,6 +294,9 @@ static int run(const pl_app *app, const pl_args *args)
         pl_cmd_print("workflow: %s\n", f.workflow);
     else if (status == 0) {
         status = workflow_run(app, args, &f);
+        if (status == pl_code_exit(PL_ELIMIT))
+            pl_cmd_say("fit: `molsieve failures %s/run` counts them by reason; `molsieve run %s --keep-going` goes on without them",
+                       f.folder, f.workflow);
         status = status == 0 ? finish(app, &f) : status;
     }
     pl_arena_free(f.mem);

@@ -241,6 +241,38 @@ def what_is_beside_a_column_may_have_its_name_and_unit():
         assert "20 of 30 records have a number in IC50 (nM)" in said, said
 
 
+def records_that_fail_are_counted():
+    rows = esol(60)
+    with Project() as p:
+        p.put("in.csv", table([("aspirin" if k % 5 == 3 else s, y) for k, (s, y) in enumerate(rows)], "id,smiles,logS"))
+        _, out, _ = p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "--split", "random")
+        assert "left out: 12 that failed, the first in line 5: 'a' at character 1 of a SMILES" in out, out
+        assert "`molsieve failures logS.fit/run/results.db`" in out and "      12  prepare   parse" in p.run("failures", "logS.fit/run/results.db")[1], out
+        assert "left out" not in p.run("fit", "in.csv", "-t", "logS", "-o", "m", "-q", "--family", "gp", "--split", "random")[1]
+        p.put("in.csv", table([("aspirin" if k % 2 else s, y) for k, (s, y) in enumerate(rows)], "id,smiles,logS"))
+        err = p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "-o", "half", expect=3)[2]
+        assert "`molsieve failures half.fit/run` counts them" in err and "`molsieve run half.fit/train.yaml --keep-going`" in err, err
+        p.run("run", "half.fit/train.yaml", "--keep-going", "-q", expect=3)  # it tells that records failed
+        assert os.path.exists(p.path("half.fit/run/models/half.safetensors"))
+
+
+def a_column_of_texts_is_no_input():
+    """All rows would fail."""
+    with Project() as p:
+        p.put("in.csv", table([("%s,%s" % (s, "AB"[k % 2]), y) for k, (s, y) in enumerate(esol(40))], "id,smiles,assay,logS"))
+        err = p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "--inputs", "assay", expect=2)[2]
+        assert "assay, which the model reads, is no number in any of 40 records" in err, err
+
+
+def large_numbers_stand_apart():
+    """A value far off in the training makes an R2 of minus 100,000,000."""
+    with Project() as p:
+        p.put("in.csv", table([(s, 1e5 if k in (7, 8, 9) else y) for k, (s, y) in enumerate(esol(60))], "id,smiles,y"))
+        out = p.run("fit", "in.csv", "-t", "y", "--family", "gp", "--split", "random")[1]
+        shown = {line[:30].strip(): line[30:].split() for line in out.splitlines() if line.startswith("  ")}
+        assert len(shown["the model"]) == 3 and float(shown["the model"][2]) < -1e7, out
+
+
 def a_model_without_a_unit_is_not_averaged_with_one_that_has_one():
     """Whatever the order of the models: nothing says that its numbers are of that unit."""
     with Project() as p:
@@ -314,5 +346,6 @@ def models_that_contradict_each_other_are_not_averaged():
 main([a_table_becomes_a_model_with_its_errors, the_coverage_of_its_intervals_is_shown_inside_of_the_domain, its_workflow_is_kept_and_can_be_edited_and_run,
       a_network_is_part_of_it_where_it_is_asked_for, classes_are_recognised_and_said, data_fields_of_sdf_are_learned, a_stop_costs_nothing,
       what_cannot_be_learned_is_refused_before_any_work, the_unit_of_the_table_is_the_unit_of_the_model, what_is_beside_a_column_may_have_its_name_and_unit,
-      a_model_without_a_unit_is_not_averaged_with_one_that_has_one,
-      a_label_takes_its_name_from_a_models_property, models_that_contradict_each_other_are_not_averaged])
+      a_model_without_a_unit_is_not_averaged_with_one_that_has_one, a_label_takes_its_name_from_a_models_property,
+      models_that_contradict_each_other_are_not_averaged, records_that_fail_are_counted, a_column_of_texts_is_no_input,
+      large_numbers_stand_apart])

@@ -132,7 +132,7 @@ static void row_print(const row *r, const char *name)
         if (isnan(r->number[k]))
             pl_cmd_print("%9s", "");
         else
-            pl_cmd_print("%#9.3g", r->number[k]);
+            pl_cmd_print(" %#8.3g", r->number[k]);
     pl_cmd_print("\n");
 }
 
@@ -211,6 +211,25 @@ static void verdict_print(const found *f, bool classes)
     pl_text_free(&says);
 }
 
+/* Rows that have a number, of which nothing is learned. */
+static void failed_print(pl_store *s, const char *results)
+{
+    static const char sql[] =
+        "SELECT count(DISTINCT record_id), min(r.line), f.message FROM record r JOIN failure f USING(record_id) WHERE r.status='failed'";
+    sqlite3_stmt *st = NULL;
+    bool more = false;
+    char n[32];
+
+    if (pl_db_prepare(s->db, &st, sql, NULL) != PL_OK)
+        return;
+    if (pl_db_step(st, &more, NULL) == PL_OK && more && sqlite3_column_int64(st, 0) > 0)
+        pl_cmd_print(
+            "left out: %s that failed, the first in line %lld: %.200s\n          `molsieve failures %s` counts them by reason\n",
+            pl_count_str(sqlite3_column_int64(st, 0), n), (long long)sqlite3_column_int64(st, 1),
+            (const char *)sqlite3_column_text(st, 2), results);
+    (void)sqlite3_finalize(st);
+}
+
 void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
 {
     pl_store *s = NULL;
@@ -219,6 +238,7 @@ void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
 
     if (results == NULL || pl_store_open_read(&s, results, app->schema, NULL) != PL_OK)
         return;
+    failed_print(s, results);
     errors_read(&f, s, classes);
     pl_store_close(s);
     if (f.n == 0)
