@@ -364,6 +364,35 @@ static void models_may_predict_256_numbers(void **unused)
     assert_int_equal(s->n_targets, ST_SCORES_MAX);
 }
 
+/* Each column that a model reads is looked up by its name; the model that reads another is named. */
+static void columns_are_placed_by_name_for_each_model(void **state)
+{
+    static const char *const there[] = { "pH", "T", "pressure" };
+    nn_model_file one = { .name = "one", .conf.outputs = 1 }, two = { .name = "two", .conf.outputs = 1 };
+    st_scorer *s = PL_NEW(mem, st_scorer, 1);
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_non_null(s);
+    one.inputs.n_columns = 2;
+    one.inputs.column[0].name = "T";
+    one.inputs.column[1].name = "pH";
+    two.inputs.n_columns = 1;
+    two.inputs.column[0].name = "pressure";
+    s->n_models = 2;
+    s->model[0].m = &one;
+    s->model[1].m = &two;
+    assert_int_equal(st_scorer_place(s, there, 3, &err), PL_OK);
+    assert_true(one.inputs.column[0].at == 1 && one.inputs.column[1].at == 0 && two.inputs.column[0].at == 2);
+    assert_int_equal(st_scorer_place(s, there, 2, &err), PL_ECONFIG);
+    assert_string_equal(err.where, "model two");
+    assert_string_equal(err.text, "there is no column pressure, which the model reads");
+    err = (pl_error){ 0 };
+    assert_int_equal(st_scorer_place(s, there + 1, 2, &err), PL_ECONFIG); /* the first one ends it */
+    assert_string_equal(err.where, "model one");
+    assert_string_equal(err.text, "there is no column pH, which the model reads");
+}
+
 #define WITH_MEMORY(f) cmocka_unit_test_setup_teardown(f, make, drop)
 
 int main(void)
@@ -376,6 +405,7 @@ int main(void)
         WITH_MEMORY(a_unit_is_taken_from_the_file_of_its_part),
         WITH_MEMORY(structures_of_one_molecule_are_adjacent),
         WITH_MEMORY(models_may_predict_256_numbers),
+        WITH_MEMORY(columns_are_placed_by_name_for_each_model),
     };
 
     return cmocka_run_group_tests_name("scored", tests, NULL, NULL);
