@@ -11,9 +11,9 @@ enum {
     EXTENDED = 100000,
     PER_SQUARE_ANGSTROM = 10000,
     DEGREE_MAX = 8,
-    OPEN_MAX = 24,     /* bonds between assigned and other atoms: two bits each in a key        */
-    CHARGE_SPAN = 20,  /* partial sums of charges from -20 to 20                                 */
-    PATTERN_MAX = 128, /* ways to give the bonds of one atom their orders                        */
+    OPEN_MAX = 24,    /* bonds between assigned and other atoms: two bits each in a key        */
+    CHARGE_SPAN = 20, /* partial sums of charges from -20 to 20                                 */
+    PATTERN_MAX = 35, /* ways to give the bonds of one atom their orders: list_patterns          */
     SHELL_MAX = 12
 };
 
@@ -204,8 +204,8 @@ static bool take_slot(search *w, atom_step *t, int32_t b)
     return true;
 }
 
-/* All combinations of orders of the bonds that open, up to the sum that some shell can use. */
-static bool list_patterns(const search *w, atom_step *t, int high)
+/* All combinations of orders of the bonds that open, up to the sum that some shell can use: 7 over n, as no sum is over 7. */
+static void list_patterns(const search *w, atom_step *t, int high)
 {
     for (uint32_t code = 0; code < 1u << 2 * t->n_open; code++) {
         int sum = 0;
@@ -218,13 +218,10 @@ static bool list_patterns(const search *w, atom_step *t, int high)
         }
         if (!fits)
             continue;
-        if (t->n_patterns == PATTERN_MAX)
-            return false;
         t->pattern[t->n_patterns] = (uint16_t)code;
         t->sum[t->n_patterns] = (uint8_t)sum;
         t->cost[t->n_patterns++] = cost;
     }
-    return true;
 }
 
 static ch_bonding begin_step(search *w, atom_step *t, int32_t a)
@@ -249,7 +246,8 @@ static ch_bonding begin_step(search *w, atom_step *t, int32_t a)
             return CH_BONDING_SEARCH;
         }
     }
-    return list_patterns(w, t, ch_bonding_valence(z)) ? CH_BONDING_OK : CH_BONDING_SEARCH;
+    list_patterns(w, t, ch_bonding_valence(z));
+    return CH_BONDING_OK;
 }
 
 /* ---- partial assignments ---- */
