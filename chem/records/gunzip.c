@@ -221,6 +221,20 @@ static pl_code inflate_some(ch_gunzip *g, size_t *from, pl_error *err)
     return PL_OK;
 }
 
+/* One step: `from` as for inflate_some. */
+static pl_code unpack_some(ch_gunzip *g, size_t *from, pl_error *err)
+{
+    if (g->z.avail_in == 0 && g->inside)
+        set_damage(g, "unexpected end of file");
+    else if (g->z.avail_in == 0)
+        g->ended = true;
+    else if (!g->inside)
+        find_member(g);
+    else
+        return inflate_some(g, from, err);
+    return PL_OK;
+}
+
 static pl_code unpack_block(ch_gunzip *g, pl_error *err)
 {
     size_t from = 0;
@@ -231,16 +245,8 @@ static pl_code unpack_block(ch_gunzip *g, pl_error *err)
     while (code == PL_OK && !g->ended && g->z.avail_out > 0) {
         if (g->z.avail_in == 0)
             code = take(g, err);
-        if (code != PL_OK)
-            break;
-        if (g->z.avail_in == 0 && g->inside)
-            set_damage(g, "unexpected end of file");
-        else if (g->z.avail_in == 0)
-            g->ended = true;
-        else if (!g->inside)
-            find_member(g);
-        else
-            code = inflate_some(g, &from, err);
+        if (code == PL_OK)
+            code = unpack_some(g, &from, err);
     }
     g->at = g->out;
     g->left = BLOCK - g->z.avail_out;
@@ -259,10 +265,8 @@ static pl_code plain_block(ch_gunzip *g, pl_error *err)
 
 static pl_code next_block(ch_gunzip *g, pl_error *err)
 {
-    pl_code code = check_stop(g, err);
+    pl_code code = g->started ? check_stop(g, err) : start(g, err);
 
-    if (code == PL_OK && !g->started)
-        code = start(g, err);
     if (code != PL_OK || g->ended)
         return code;
     return g->gzip ? unpack_block(g, err) : plain_block(g, err);

@@ -3,10 +3,12 @@
  * a reader that begins in the middle gives the same. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,6 +268,96 @@ static void a_drained_file_is_at_its_end(void **state)
     }
 }
 
+static void what_is_stopped_before_it_begins_reads_nothing(void **state)
+{
+    static const atomic_int stop = 1;
+    pl_error err = { 0 };
+
+    (void)state;
+    for (int packed = 0; packed < 2; packed++) {
+        ch_gunzip *g;
+        char c;
+        size_t got = 9;
+        n_file = 0;
+        if (packed)
+            add_member(0, SMALL);
+        else
+            add("CCO ethanol\n", 12);
+        ch_reader_close(open_file());
+        assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
+        ch_gunzip_set_stop(g, &stop);
+        assert_int_equal(ch_gunzip_read(g, &c, 1, &got, &err), PL_ESTOP);
+        assert_int_equal(got, 0);
+        ch_gunzip_close(g);
+        (void)unlink(path);
+    }
+}
+
+/* ---- a disk that fails ---- */
+
+static int reads_left = -1; /* those that succeed before one fails; -1: all */
+
+ssize_t __real_read(int fd, void *to, size_t n);
+ssize_t __wrap_read(int fd, void *to, size_t n);
+
+ssize_t __wrap_read(int fd, void *to, size_t n)
+{
+    if (reads_left == 0) {
+        errno = EIO;
+        return -1;
+    }
+    reads_left -= reads_left > 0;
+    return __real_read(fd, to, n);
+}
+
+/* A file of several reads, packed or not. */
+static void add_long(bool packed)
+{
+    static unsigned char text[ROOM / 2];
+    z_stream z = { 0 };
+
+    memset(text, 'C', sizeof text);
+    if (!packed) {
+        add(text, sizeof text);
+        return;
+    }
+    assert_int_equal(deflateInit2(&z, 0, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    z.next_in = text;
+    z.avail_in = sizeof text;
+    z.next_out = file;
+    z.avail_out = ROOM;
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    n_file = ROOM - z.avail_out;
+    (void)deflateEnd(&z);
+}
+
+/* What was read before is given, and then the error, each time that one asks. */
+static void a_disk_that_fails_is_an_error(void **state)
+{
+    (void)state;
+    for (int packed = 0; packed < 2; packed++)
+        for (int good = 0; good < 3; good++) {
+            static char to[ROOM];
+            pl_error err = { 0 };
+            ch_gunzip *g;
+            size_t got = 9;
+            n_file = 0;
+            add_long(packed != 0);
+            ch_reader_close(open_file());
+            assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
+            reads_left = good;
+            pl_code code = PL_OK;
+            while (code == PL_OK && got > 0)
+                code = ch_gunzip_read(g, to, sizeof to, &got, &err);
+            assert_int_equal(code, PL_EIO);
+            assert_int_equal(ch_gunzip_read(g, to, sizeof to, &got, &err), PL_EIO);
+            assert_null(ch_gunzip_damage(g));
+            reads_left = -1;
+            ch_gunzip_close(g);
+            (void)unlink(path);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +369,8 @@ int main(void)
         cmocka_unit_test(the_last_record_of_a_whole_member_stays),
         cmocka_unit_test(seeking_outside_of_the_data_is_an_error),
         cmocka_unit_test(a_drained_file_is_at_its_end),
+        cmocka_unit_test(what_is_stopped_before_it_begins_reads_nothing),
+        cmocka_unit_test(a_disk_that_fails_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
