@@ -25,6 +25,9 @@ typedef struct made {
 #define ATOM "    0.0000    0.0000    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
 #define PDB_ATOM "ATOM      1  CA  ALA A   1      11.104   6.134  -6.504  1.00  0.00           C\n"
 
+#define X50 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define X1000 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50 X50
+
 static const made cases[] = {
     /* formats by their content */
     { ".dat", "CCO a\nCC b\n", { 0 }, NULL },
@@ -46,6 +49,9 @@ static const made cases[] = {
     { ".dat", "Name;SMILES\na;CC\n", { 0 }, NULL },
     { ".dat", "Name\tSmiles\na\tCC\n", { 0 }, NULL },
     { ".dat", "smiles\nCC\n", { 0 }, NULL },
+    { ".dat", "Name,SMILES," X1000 X1000 "\na,CC,1\n", { 0 }, NULL }, /* a header of which only the beginning is looked at */
+    { ".dat", X1000 "xxxxxxxxxxxxxxxx,SMILES\na,CC\n", { 0 }, NULL },
+    { ".dat", X1000 "xxxxxxxxxxxxxxx,SMILES\na,CC\n", { 0 }, NULL },
     { "", "CC nothing\n", { 0 }, NULL },
     { ".SMI", "CC upper\n", { 0 }, NULL },
     { ".can", "CC\n", { 0 }, NULL },
