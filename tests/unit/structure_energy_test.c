@@ -196,6 +196,34 @@ static void terms_of_atoms_that_are_not_there_are_refused(void **state)
     assert_non_null(strstr(err.text, "not there"));
 }
 
+/* The set that needs nothing is there on every machine, and comes last. */
+static void kernels_are_found_by_name_and_by_setting(void **state)
+{
+    int n = 0;
+
+    (void)state;
+    while (ch_kernels_at(n) != NULL)
+        n++;
+    assert_true(n >= 1);
+    assert_ptr_equal(ch_kernels_at(n - 1), ch_kernels_find("portable"));
+    assert_ptr_equal(ch_kernels_at(0), ch_kernels_find(NULL));
+    for (int s = 0; s < n; s++) {
+        const ch_kernels *k = ch_kernels_at(s);
+        assert_ptr_equal(ch_kernels_find(k->name), k);
+        assert_int_equal(setenv("MOLSIEVE_CPU", k->name, 1), 0);
+        assert_ptr_equal(ch_kernels_choose(), k);
+    }
+    assert_int_equal(setenv("MOLSIEVE_CPU", "amx", 1), 0);
+    assert_ptr_equal(ch_kernels_choose(), ch_kernels_find("avx512"));
+    assert_int_equal(setenv("MOLSIEVE_CPU", "none of these", 1), 0);
+    assert_null(ch_kernels_choose());
+    assert_int_equal(setenv("MOLSIEVE_CPU", "", 1), 0);
+    assert_ptr_equal(ch_kernels_choose(), ch_kernels_at(0));
+    assert_int_equal(unsetenv("MOLSIEVE_CPU"), 0);
+    assert_ptr_equal(ch_kernels_choose(), ch_kernels_at(0));
+    assert_null(ch_kernels_find(""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_position_that_is_not_a_number_is_not_hidden),
         cmocka_unit_test(the_same_bits_come_again),
         cmocka_unit_test(terms_of_atoms_that_are_not_there_are_refused),
+        cmocka_unit_test(kernels_are_found_by_name_and_by_setting),
     };
 
     return cmocka_run_group_tests(tests, make, drop);
