@@ -344,7 +344,7 @@ static int run(const pl_app *app, const pl_args *args)
     if (code == PL_OK)
         code = options_read(&c, args, &err);
     if (code == PL_OK)
-        code = st_out_check(c.output, c.file, &err);
+        code = c.output != NULL ? st_out_check(c.output, c.file, &err) : st_out_check_stdout(c.file, &err);
     pl_stop_begin(&stop, 0, 0);
     if (code == PL_OK)
         code = conformers_make(&c, &err);

@@ -11,6 +11,7 @@
 #include "pipeline/base/stop.h"
 #include "stages/commands/commands.h"
 #include "stages/database/rows.h"
+#include "stages/files/out_file.h"
 #include "stages/steps/ingest/native.h"
 
 enum { MAX_STEPS = 20000, TITLE_WIDTH = 16, TOTAL_WIDTH = 8 };
@@ -269,6 +270,8 @@ static int run(const pl_app *app, const pl_args *args)
         code = pl_fail(&err, PL_ENOMEM, "memory for molecules");
     if (code == PL_OK)
         code = options_read(&w, args, &err);
+    if (code == PL_OK)
+        code = st_out_check_stdout(w.file, &err);
     if (code == PL_OK)
         code = ch_worker_open(&w.worker, NULL, &err);
     if (code == PL_OK)

@@ -347,6 +347,8 @@ static pl_code predict_run(predict *c, pl_error *err)
     const bool checked = strcmp(c->file, "/dev/stdin") != 0;
     pl_code code = checked ? file_check(c, err) : PL_OK;
 
+    if (code == PL_OK && c->output == NULL)
+        code = st_out_check_stdout(c->file, err);
     if (code == PL_OK && c->by_name)
         code = st_unused_ending(c->output, err);
     if (code == PL_OK)

@@ -50,6 +50,17 @@ pl_code st_out_check(const char *output, const char *input, pl_error *err)
                : PL_OK;
 }
 
+pl_code st_out_check_stdout(const char *input, pl_error *err)
+{
+    struct stat in, out;
+
+    if (stat(input, &in) != 0 || fstat(STDOUT_FILENO, &out) != 0)
+        return PL_OK;
+    return pl_stat_is_same(&in, &out) && S_ISREG(in.st_mode)
+               ? pl_fail(err, PL_ECONFIG, "%s: standard output is the file that is read; write to another file", input)
+               : PL_OK;
+}
+
 pl_code st_out_guard(const char *path, pl_error *err)
 {
     if (st_is_database(path))

@@ -22,6 +22,8 @@ typedef struct st_out {
 
 /* Refuses (ECONFIG) an output that is the file which is read. Either may be missing. */
 pl_code st_out_check(const char *output, const char *input, pl_error *err);
+/* The same for the standard output: `>> input` would be read as it is written, without end. */
+pl_code st_out_check_stdout(const char *input, pl_error *err);
 /* Refuses (ECONFIG) to replace a database or another file of a run. */
 pl_code st_out_guard(const char *path, pl_error *err);
 /* Refuses a model, too. */

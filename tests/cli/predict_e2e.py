@@ -286,6 +286,27 @@ def a_stream_that_ends_within_a_line_is_told():
         assert len(table(p.run("predict", "esol", "in.smi")[1])) == 2
 
 
+def a_file_that_is_read_is_no_standard_output():
+    """`predict x.smi >> x.smi` would read what it writes, without end."""
+    with Project() as p:
+        p.put("a.smi", "CCO a\nCCN b\n")
+        p.put("a.sdf", p.run("conformers", "a.smi")[1])
+
+        def appended(name, *words, stdin=None):
+            before = open(p.path(name), "rb").read()
+            with open(p.path(name), "ab") as out, open(p.path(stdin or os.devnull), "rb") as given:
+                done = subprocess.run(p.command(*words), cwd=p.dir, stdin=given, stdout=out, stderr=subprocess.PIPE, timeout=120)
+            return done.returncode, done.stderr.decode(), open(p.path(name), "rb").read() == before
+        for words in (["conformers", "a.smi"], ["predict", "esol", "a.smi"], ["energy", "a.sdf"]):
+            status, err, same = appended(words[-1], *words)
+            assert status == 2 and "%s: standard output is the file that is read" % words[-1] in err and same, (words, status, err)
+        for words in (["conformers", "-"], ["predict", "esol", "-"]):
+            status, err, same = appended("a.smi", *words, stdin="a.smi")
+            assert status == 2 and "standard output is the file that is read" in err and same, (words, status, err)
+        p.put("other.csv", "")
+        assert appended("other.csv", "predict", "esol", "a.smi")[0] == 0
+
+
 def a_closed_output_and_a_signal_end_it_at_once():
     pipe = Pipe("esol", "-")
     pipe.line()
@@ -379,4 +400,4 @@ main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_a
       molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time, a_terminal_is_told_what_to_type,
       a_pipe_of_sdf_is_answered_record_by_record, records_in_inchi_are_told_to_have_several_tautomers, a_stream_that_ends_within_a_line_is_told,
-      a_closed_output_and_a_signal_end_it_at_once, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])
+      a_closed_output_and_a_signal_end_it_at_once, a_file_that_is_read_is_no_standard_output, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])
