@@ -430,7 +430,7 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
         pl_problem_add(problems, at, "labels: %s has several columns called %s: which one? give them different names", l->twice,
                        l->name);
     judge_beside(l, at, problems);
-    if (l->read && there && l->numbers == 0 && s->whole)
+    if (l->own_unit && !l->once && there && l->numbers == 0 && s->whole)
         pl_problem_add(problems, at, "%s, which the model reads, is no number in any of %lld records", l->name,
                        (long long)s->records);
     if (is_only_compared(l))
