@@ -382,6 +382,10 @@ def targets_that_cannot_be_learned_are_left_out():
         flat(p, ["rare"])
         said = p.run("run", "w.yaml", "-q", expect=2)[2]
         assert "the target rare is the same for all 24 training molecules: nothing to learn" in said, said
+        # Differences whose squares are 0 are no equal values.
+        p.put("tiny.csv", "smiles,name,v\n" + "".join("%sO,m%d,%de-170\n" % ("C" * k, k, k) for k in range(1, 31)))
+        p.workflow(["{path: tiny.csv, format: csv}"], FLAT % ("v", "v: {better: high}", "trees, gp", "{name: v}"), workdir="tiny")
+        assert "the target v has values too small to compute with; take another unit" in p.run("run", "w.yaml", "-q", expect=2)[2]
 
 
 def what_is_left_out_moves_no_other_target():

@@ -147,6 +147,9 @@ static pl_code rest_check(const st_target *target, double left, const double *va
                    target->name);
 }
 
+/* Of a smaller deviation the squares are not normal numbers, and errors would be 0. */
+static const double STDEV_MIN = 1e-150;
+
 /* Whether something is left to learn of n values, which may all be the same. */
 static pl_code scale_check(const nn_scale *scale, const st_target *target, const double *values, int64_t n, bool same,
                            const st_samples *train, pl_error *err)
@@ -158,7 +161,9 @@ static pl_code scale_check(const nn_scale *scale, const st_target *target, const
                        target->name);
     if (n == 1)
         return pl_fail(err, PL_ECONFIG, "only one training molecule has the target %s: nothing to learn", target->name);
-    if (same || (!(scale->stdev > 0) && !target->transform))
+    if (!same && !target->transform && scale->stdev < STDEV_MIN)
+        return pl_fail(err, PL_ECONFIG, "the target %s has values too small to compute with; take another unit", target->name);
+    if (same)
         return pl_fail(err, PL_ECONFIG, "the target %s is the same for all %lld training molecules: nothing to learn", target->name,
                        (long long)n);
     return rest_check(target, scale->stdev, values, n, train, err);
