@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "pipeline/run/runner.h"
+#include "stages/database/settings_differ.h"
 #include "stages/merge/merge.h"
 #include "stages/merge/shard_file.h"
 
@@ -55,17 +56,8 @@ static const char *find_damage(pl_store *s, pl_arena *mem)
 /* The workflow that the last run of the shard stored; its keys are those of the shard. */
 static pl_workflow *stored_workflow(given *g, pl_store *s, const char *path)
 {
-    pl_problems problems = { .mem = g->mem };
-    sqlite3_stmt *st = NULL;
-    const char *text = NULL;
-    pl_workflow *wf;
-    bool row = false;
+    pl_workflow *wf = st_last_workflow(s, path, g->known, g->mem);
 
-    if (pl_db_prepare(s->db, &st, "SELECT config_yaml FROM run ORDER BY run_id DESC LIMIT 1", NULL) == PL_OK &&
-        pl_db_step(st, &row, NULL) == PL_OK && row)
-        text = pl_strdup(g->mem, (const char *)sqlite3_column_text(st, 0));
-    (void)sqlite3_finalize(st);
-    wf = text != NULL ? pl_workflow_stored(text, path, g->known, &problems, g->mem) : NULL;
     for (int i = 0; wf != NULL && i < wf->n_steps; i++) {
         pl_stage_row at;
         if (pl_stage_row_get(s, wf->step[i].stage->name, &at, g->mem, NULL) == PL_OK && at.stage_id != 0)

@@ -152,10 +152,12 @@ def results_of_other_settings_are_told():
             assert "note:" not in said(*way, w), way
         others = [
             ({"seed": 2}, "seed"), ({"inputs": "{path: a.smi}"}, "inputs"), ({"inputs": "{path: a.smi}, {path: sub/c.smi}"}, "inputs"),
+            ({"inputs": "{path: a.smi}, {path: b.smi}"}, "inputs"), ({"inputs": "{path: a.smi, format: smi}, {path: sub/b.smi}"}, "inputs"),
             ({"goal": "maximise"}, "stages.rank"), ({"last": "  write: {csv: out.csv}\n"}, "stages.write"),
             ({"seed": 3, "inputs": "{path: sub/b.smi}", "goal": "maximise"}, "inputs, seed, stages.rank"),
         ]
         p.put("sub/c.smi", "CCF d\n")
+        p.put("b.smi", "CCN b\nCCC c\n")
         for change, what in others:
             write(**change)
             for way in asked:
@@ -165,7 +167,11 @@ def results_of_other_settings_are_told():
         for change in ({}, {"name": "other"}, {"last": "workers: 1\n"}):
             write(**change)
             assert "note:" not in said("top", w)
-        p.run("run", write(), "stages.rank.objectives.0.goal=maximise")
+        write(last="  write: {csv: a.csv}\n")
+        p.run("run", w)
+        write(last="  write: {csv: b.csv}\n")
+        assert "has now: stages.write;" in said("top", w)
+        p.run("run", write(), "stages.rank.objectives.0.goal=maximise", "--delete-removed")
         assert "has now: stages.rank;" in said("top", w)
         assert "note:" not in said("top", p.path("flow/run"))
 

@@ -172,8 +172,9 @@ static pl_code put_all(const st_retrieval *r, const nn_tie *tie, pl_env *env, co
         return PL_OK;
     }
     if (r->n_undecided > 0)
-        pl_event_add(env, PL_WARN, "actives: %lld molecule%s with labels of %s that contradict each other %s left out",
-                     (long long)r->n_undecided, r->n_undecided == 1 ? "" : "s", label, r->n_undecided == 1 ? "is" : "are");
+        pl_event_add(env, PL_WARN, "actives: %lld %s with labels of %s that contradict each other %s left out",
+                     (long long)r->n_undecided, pl_plural(r->n_undecided, "molecule", "molecules"), label,
+                     pl_plural(r->n_undecided, "is", "are"));
     row(env, 0, "candidates", (double)r->n_candidates, &code, err);
     row(env, 0, "unlabelled", (double)(r->n_candidates - r->n_labelled), &code, err);
     for (int k = 0; k < NN_ENRICHMENTS; k++)
