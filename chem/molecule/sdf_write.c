@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chem/common/protocol.h"
 #include "chem/molecule/element.h"
 
 enum { V2000_MAX = 999, TITLE_MAX = 80, VALENCE_MAX = 14 };
@@ -177,6 +178,13 @@ void ch_sdf_write_field(pl_text *out, const char *name, const char *value)
     pl_text_add(out, "\n");
 }
 
+static void add_fields(pl_text *out, const ch_sdf_field *fields, int n_fields)
+{
+    for (int i = 0; i < n_fields; i++)
+        if (fields[i].value != NULL)
+            ch_sdf_write_field(out, fields[i].name, fields[i].value);
+}
+
 void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_sdf_field *fields, int n_fields)
 {
     add_line(out, title != NULL ? title : "", TITLE_MAX);
@@ -186,8 +194,28 @@ void ch_sdf_write(pl_text *out, const ch_mol *mol, const char *title, const ch_s
     else
         add_v3000(out, mol);
     pl_text_add(out, "M  END\n");
-    for (int i = 0; i < n_fields; i++)
-        if (fields[i].value != NULL)
-            ch_sdf_write_field(out, fields[i].name, fields[i].value);
+    add_fields(out, fields, n_fields);
     pl_text_add(out, "$$$$\n");
+}
+
+void ch_sdf_write_molfile(pl_text *out, const char *molfile, const char *title, const ch_sdf_field *fields, int n_fields)
+{
+    const char *body = strchr(molfile, '\n');
+
+    add_line(out, title != NULL ? title : "", TITLE_MAX);
+    pl_text_add(out, body != NULL ? body + 1 : "");
+    add_fields(out, fields, n_fields);
+    if (strstr(molfile, "\n" CH_NO_STEREO "\n") != NULL)
+        ch_sdf_write_field(out, "drawing", CH_NO_STEREO);
+    pl_text_add(out, "$$$$\n");
+}
+
+bool ch_is_molfile(const char *text)
+{
+    const size_t n = strlen(text);
+    bool good = n > 7 && n < 200000 && strcmp(text + n - 7, "M  END\n") == 0 && strstr(text, "$$$$") == NULL;
+
+    for (const char *c = text; *c != '\0' && good; c++)
+        good = (*c >= ' ' && *c < 0x7f) || *c == '\n';
+    return good;
 }

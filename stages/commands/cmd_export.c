@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "chem/molecule/sdf_write.h"
+#include "chem/worker/sdf_drawn.h"
 #include "stages/commands/commands.h"
 #include "stages/commands/export_found.h"
 #include "stages/steps/ingest/pose_block.h"
@@ -38,6 +38,7 @@ typedef struct exporting {
     int64_t top, n_written, n_skipped;
     st_conformers conformers; /* SDF only */
     pl_arena *row_mem;        /* SDF only */
+    ch_worker *chem;          /* SDF only, and only if there is something to draw */
 } exporting;
 
 static pl_code put(void *ctx, const pl_text *text, pl_error *err)
@@ -245,8 +246,12 @@ static pl_code write_sdf(exporting *x, sqlite3_stmt *st, pl_text *record, pl_err
         const int n_fields = fields_make(field, x, st, k, values != NULL ? values[first - x->conformers.item + k] : (double)NAN);
         pl_text_reset(record);
         if (n_fields >= 0)
-            ch_sdf_write(record, &first[k].mol, text_of(st, ST_TABLE_TITLE), field, n_fields);
-        code = n_fields >= 0 && pl_text_ok(record) ? put(x, record, err) : pl_fail(err, PL_ENOMEM, "out of memory");
+            code = ch_sdf_write_drawn(record, &x->chem, &first[k].mol, text_of(st, ST_TABLE_SMILES), text_of(st, ST_TABLE_TITLE),
+                                      field, n_fields, err);
+        if (n_fields < 0 || !pl_text_ok(record))
+            code = pl_fail(err, PL_ENOMEM, "out of memory");
+        if (code == PL_OK)
+            code = put(x, record, err);
     }
     return code;
 }
@@ -268,6 +273,7 @@ static pl_code export_sdf(exporting *x, pl_error *err)
     pl_text_free(&record);
     pl_arena_free(x->row_mem);
     st_conformers_close(&x->conformers);
+    ch_worker_close(x->chem);
     return code;
 }
 

@@ -84,7 +84,7 @@ static pl_code work(void *ctx, int worker, void *const *item, int32_t n, pl_text
     for (int32_t k = 0, i = 0; k < n && code == PL_OK; k++) {
         const st_asked *asked = item[k];
         const st_prediction *one = asked->problem == NULL ? &got[i++] : NULL;
-        st_answer_add(&c->answers, out, asked, one);
+        code = st_answer_add(&c->answers, out, asked, one, &c->worker[worker].chem, err);
         c->n_outside += st_answer_is_outside(&c->answers, one);
         c->n_failed += st_answer_lacks(&c->answers, one);
     }

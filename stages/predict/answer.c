@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "chem/molecule/sdf_write.h"
+#include "chem/worker/sdf_drawn.h"
 #include "pipeline/base/text.h"
 #include "stages/database/descriptor_columns.h"
 #include "stages/database/rows.h"
@@ -408,7 +408,8 @@ static void json_add(const st_answers *a, pl_text *out, const st_asked *asked, c
 }
 
 /* A record without a molecule becomes one without atoms. */
-static void sdf_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, pl_text *scratch)
+static pl_code sdf_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, ch_worker **chem,
+                       pl_text *scratch, pl_error *err)
 {
     static const ch_mol nothing;
     ch_sdf_field *field = PL_NEW(asked->mem, ch_sdf_field, a->n + 1);
@@ -423,18 +424,28 @@ static void sdf_add(const st_answers *a, pl_text *out, const st_asked *asked, co
         field[n] = (ch_sdf_field){ a->column[k].name, cell_text(&c, buf[n]) };
         n++;
     }
-    ch_sdf_write(out, got != NULL && got->molecule->code == CH_OK ? &got->molecule->mol : &nothing, asked->title, field, n);
+    if (out->refused || got == NULL || got->molecule->code != CH_OK) {
+        ch_sdf_write(out, &nothing, asked->title, field, n);
+        return PL_OK;
+    }
+    return ch_sdf_write_drawn(out, chem, &got->molecule->mol, got->molecule->smiles, asked->title, field, n, err);
 }
 
-void st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got)
+pl_code st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, ch_worker **chem,
+                      pl_error *err)
 {
-    static void (*const add[])(const st_answers *, pl_text *, const st_asked *, const st_prediction *,
-                               pl_text *) = { csv_add, json_add, sdf_add };
     pl_text scratch = { 0 };
+    pl_code code = PL_OK;
 
-    add[a->format](a, out, asked, got, &scratch);
+    if (a->format == ST_ANSWER_SDF)
+        code = sdf_add(a, out, asked, got, chem, &scratch, err);
+    else if (a->format == ST_ANSWER_JSONL)
+        json_add(a, out, asked, got, &scratch);
+    else
+        csv_add(a, out, asked, got, &scratch);
     pl_text_depend(out, &scratch);
     pl_text_free(&scratch);
+    return code;
 }
 
 void st_answers_head(const st_answers *a, pl_text *out)

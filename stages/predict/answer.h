@@ -59,8 +59,9 @@ pl_code st_answers_check_seen(const st_answers *a, const char *path, pl_error *e
 /* The first line of a table; nothing of the other formats. */
 void st_answers_head(const st_answers *a, pl_text *out);
 
-/* Appends the answer to a record. got NULL: the record could not be read (asked->problem). */
-void st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got);
+/* Appends the answer to a record. got NULL: the record could not be read (asked->problem). Of chem, errors and drawings: chem/worker/sdf_drawn.h. */
+pl_code st_answer_add(const st_answers *a, pl_text *out, const st_asked *asked, const st_prediction *got, ch_worker **chem,
+                      pl_error *err);
 
 /* Whether some value is outside of the domain of its models. */
 bool st_answer_is_outside(const st_answers *a, const st_prediction *got);

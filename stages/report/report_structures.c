@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chem/fingerprint/scaffold.h"
+#include "chem/molecule/sdf_write.h"
 #include "stages/report/drawing.h"
 
 void st_report_open_worker(st_report *r)
@@ -42,17 +43,6 @@ static void judge(st_report *r, pl_code code)
     r->worker = NULL;
 }
 
-/* A molfile in printable ASCII, which ends as one does: it becomes part of a file. */
-static bool is_molfile(const char *text)
-{
-    const size_t n = strlen(text);
-    bool good = n > 7 && n < 200000 && strcmp(text + n - 7, "M  END\n") == 0 && strstr(text, "$$$$") == NULL;
-
-    for (const char *c = text; *c != '\0' && good; c++)
-        good = (*c >= ' ' && *c < 0x7f) || *c == '\n';
-    return good;
-}
-
 static bool draw(st_report *r, const char *smiles, const char *id, st_structure *out)
 {
     pl_arena *mem = pl_arena_new(1 << 16);
@@ -65,7 +55,7 @@ static bool draw(st_report *r, const char *smiles, const char *id, st_structure 
         (void)pl_fail(&why, PL_EINPUT, "%.100s: the drawing has something in it that is not allowed here", smiles);
     if (!good)
         (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why.text);
-    if (good && is_molfile(drawn.molfile))
+    if (good && ch_is_molfile(drawn.molfile))
         out->molfile = st_report_copy(r, drawn.molfile);
     r->drawn->n_overlapping += good && drawn.overlaps > 0;
     r->drawn->n_no_stereo += good && strstr(drawn.svg, CH_NO_STEREO) != NULL;

@@ -166,6 +166,32 @@ def each_format_has_one_row_for_each_record_in_order():
         assert records[0].split("\n")[3].startswith(" 12 12") and records[1].split("\n")[3].startswith("  0  0")
 
 
+def molecules_without_structures_are_drawn_with_their_stereo():
+    """A reader of the SDF finds each molecule again; its bonds alone would be CC(O)F, FC=CCl."""
+    smiles = ["C[C@@H](F)O", "F/C=C/Cl", "CCN", "C[C@H]1CC[C@@H](O)CC1", "C[N+](C)(C)CC", "[O]CC", "[2H]C(C)O", "CC=[C@]=CC"]
+    with Project() as p:
+        p.put("in.smi", "".join("%s m%d\n" % (s, k) for k, s in enumerate(smiles)) + "C/C=C=C=C=C=C/C cumulene\nCC(=O cut\n")
+        p.put("lib.smi", "".join(open(p.path("in.smi")).readlines()[:-1]))
+        p.put("t.csv", "smiles,y\n" + "".join("%sO,%s\n" % ("C" * k, k * k) for k in range(1, 40)))
+        p.run("fit", "t.csv", "-t", "y", "--family", "trees", "-q")
+        p.run("predict", "y.safetensors", "in.smi", "-o", "out.sdf", "-q", expect=3)
+        p.run("predict", "y.safetensors", "in.smi", "-j", "1", "-o", "one.sdf", "-q", expect=3)
+        assert open(p.path("one.sdf")).read() == open(p.path("out.sdf")).read()
+        p.workflow(["lib.smi"], "  read: {}\n  prepare: {conformers: {source: none}, labels: none}\n  graph: {edges: topology}\n  score: {models: [m]}\n  rank: {objectives: [{property: y, goal: maximise}]}\n"
+                   "  write: {sdf: hits.sdf}\n", extra="models: {m: {path: y.safetensors}}\n")
+        p.run("run", "w.yaml", "-q")
+        p.run("export", "sdf", "w.yaml", "-o", "export.sdf")
+        p.run("next", "w.yaml", "-n", "9", "--goal", "maximize", "--max-similarity", "1", "-o", "next.sdf")
+        wanted = [r["smiles"] for r in table(p.run("predict", "y.safetensors", "lib.smi", "-q")[1])][:-1]
+        for name, n in (("out.sdf", 10), ("run/hits.sdf", 9), ("export.sdf", 9), ("next.sdf", 9)):
+            records = {r.split("\n")[0]: r for r in open(p.path(name)).read().split("$$$$\n")[:-1]}
+            said = [title for title, r in records.items() if r.endswith(">  <drawing>\nstereo not drawn\n\n")]
+            assert len(records) == n and said == ["cumulene"], (name, said, sorted(records))
+            p.run("predict", "y.safetensors", name, "-c", "title,smiles,problem", "-o", "again.csv", "-q", expect=None)
+            again = {r["title"]: r["smiles"] for r in table(open(p.path("again.csv")).read())}
+            assert [again["m%d" % k] for k in range(len(smiles))] == wanted, (name, again)
+
+
 def tables_keep_their_quotes_and_give_their_columns():
     with Project() as p:
         p.put("in.csv", 'ID,note,SMILES,logS\n1,"a, ""quoted"" note",CCO,9\n2,"two\nlines",c1ccccc1,8\n3,short\n')
@@ -397,7 +423,7 @@ def the_help_names_every_shipped_model():
 
 
 main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
-      molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order,
+      molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order, molecules_without_structures_are_drawn_with_their_stereo,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time, a_terminal_is_told_what_to_type,
       a_pipe_of_sdf_is_answered_record_by_record, records_in_inchi_are_told_to_have_several_tautomers, a_stream_that_ends_within_a_line_is_told,
       a_closed_output_and_a_signal_end_it_at_once, a_file_that_is_read_is_no_standard_output, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])

@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
-#include "chem/molecule/sdf_write.h"
+#include "chem/worker/sdf_drawn.h"
 #include "pipeline/base/file.h"
 #include "pipeline/run/progress.h"
 #include "pipeline/store/store.h"
@@ -54,6 +54,7 @@ typedef struct write_state {
     ch_sdf_field *field;        /* [n_columns] */
     pl_arena *row_mem;
     st_conformers conformers;
+    ch_worker *chem; /* opened when there is something to draw */
     pl_text line;
 } write_state;
 
@@ -276,6 +277,7 @@ static void close_stage(void *state)
     pl_text_free(&s->line);
     pl_arena_free(s->row_mem);
     st_conformers_close(&s->conformers);
+    ch_worker_close(s->chem);
 }
 
 /* ---- one row ---- */
@@ -324,9 +326,9 @@ static pl_code write_sdf(write_state *s, pl_error *err)
         if (s->value[i][0] != '\0')
             s->field[n++] = (ch_sdf_field){ s->name[i], s->value[i] };
     pl_text_reset(&s->line);
-    ch_sdf_write(&s->line, mol != NULL ? mol : &none, s->value[ST_TABLE_TITLE], s->field,
-                 n); /* a hit is written, without atoms if need be */
-    return st_out_add(&s->out[SDF], &s->line, err);
+    code = ch_sdf_write_drawn(&s->line, &s->chem, mol != NULL ? mol : &none, s->value[ST_TABLE_SMILES], s->value[ST_TABLE_TITLE],
+                              s->field, n, err); /* a hit is written, without atoms if need be */
+    return code == PL_OK ? st_out_add(&s->out[SDF], &s->line, err) : code;
 }
 
 static pl_code write_row(write_state *s, pl_error *err)
@@ -392,7 +394,7 @@ const pl_stage st_write = {
     .name = "write",
     .help = "write the ranking as csv, sdf and smi files",
     .scope = PL_WHOLE,
-    .version = 2,
+    .version = 3, /* 3: molecules without structures are drawn */
     .fields = fields,
     .conf_size = sizeof(write_conf),
     .state_size = sizeof(write_state),
