@@ -169,6 +169,20 @@ void stereo_in_order(OBMol &mol)
             data = sorted[n++];
 }
 
+// A mark at an atom with fewer than three neighbours, hydrogen or lone pair among them, as in C[S@]=O, says nothing; the writer of InChI would
+// follow neighbours that are not there.
+static void drop_marks_of_no_centre(OBMol &mol)
+{
+    for (OBGenericData *data : mol.GetAllData(OBGenericDataType::StereoData)) {
+        auto *centre = dynamic_cast<OBTetrahedralStereo *>(data);
+        if (centre == nullptr)
+            continue;
+        const OBTetrahedralStereo::Config c = centre->GetConfig();
+        if (c.refs.size() != 3 || c.from == OBStereo::NoRef || std::count(c.refs.begin(), c.refs.end(), OBStereo::NoRef) > 0)
+            mol.DeleteData(data);
+    }
+}
+
 // A copy of a molecule mixes up the neighbours of a double bond whose first one is a hydrogen that is no atom, as after reading InChI. Of
 // the four, 0 and 1 are at one end, and 0 and 3 on one side.
 static void atoms_before_hydrogens(OBMol &mol)
@@ -224,6 +238,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         fail(CH_PARSE, said); // Open Babel continues with a molecule that is not the one in the record
     if (is_smiles(format))
         smiles_read_check(mol, first_word(text));
+    drop_marks_of_no_centre(mol);
     atoms_before_hydrogens(mol);
     mol.DeleteData(OBGenericDataType::PairData); // of a field called "inchi" Open Babel would make the InChIKey
     if (format == "inchi")

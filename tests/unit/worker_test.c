@@ -201,6 +201,21 @@ static void every_failure_has_its_own_word(void **state)
     }
 }
 
+/* The library's writer of InChI ended with a segmentation fault. */
+static void a_mark_that_lacks_neighbours_says_nothing(void **state)
+{
+    static const char *const cases[][2] = { { "C[S@@]=O", "C[S]=O" },         { "C[N@]=C", "CN=C" }, { "[C@@H3]C", "CC" },
+                                            { "CC(=[S@@]=O)C", "CC(=S=O)C" }, { "C[C@H2]F", "CCF" }, { "O=[S@@]=O", "O=S=O" },
+                                            { "C[S@](=O)CC", "CC[S@@](=O)C" } };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ch_prepared p;
+        pl_error err = { 0 };
+        assert_int_equal(prepare(*state, cases[i][0], &p, &err), PL_OK);
+        assert_string_equal(p.smiles, cases[i][1]);
+    }
+}
+
 /* It is not sent, and the worker goes on. */
 static void a_request_that_is_too_long_is_refused(void **state)
 {
@@ -558,6 +573,7 @@ int main(void)
         cmocka_unit_test(a_nitrile_is_relaxed_although_it_is_built_on_a_line),
         cmocka_unit_test(counter_ions_go_even_when_they_are_bigger),
         cmocka_unit_test(every_failure_has_its_own_word),
+        cmocka_unit_test(a_mark_that_lacks_neighbours_says_nothing),
         cmocka_unit_test(a_request_that_is_too_long_is_refused),
         cmocka_unit_test(a_large_molecule_is_refused_by_the_callers_limit),
         cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
