@@ -28,6 +28,8 @@ typedef struct ch_group {
 #define AMINO "[NX3;!$(N[!#6;!#1]);!$(NC=[#7,#8,#16])]"
 /* A cation, but no nitro group or N-oxide. */
 #define CATION "[#7;+;!$([#7]~[#8-])]"
+/* An aromatic nitrogen whose charge no proton takes away, no N-oxide. */
+#define QUATERNARY "[n+;H0;!$(n~[#8-])]"
 
 /* clang-format off */
 static const ch_group ch_acids[] = {
@@ -96,6 +98,10 @@ static const ch_group ch_acids[] = {
     { "cyclic diketone of five", "[CX4;R1;!H0;+0;$(C1C(=O)~*~*~C1=O)][CX3;R;!$(C([#6])[#6])]=[OX1]", 4.2, "phenylbutazone 4.5, tetronic acid 3.8" },
     { "cyclic diketone of six, ketone",    "[CX4;R1;!H0;+0;$(C1C(=O)~*~*~*~C1=O)][CX3;R;$(C([#6])[#6])]=[OX1]", 4.9, "dimedone 5.2" },
     { "cyclic diketone of six", "[CX4;R1;!H0;+0;$(C1C(=O)~*~*~*~C1=O)][CX3;R;!$(C([#6])[#6])]=[OX1]", 4.9, "Meldrum's acid 5.0, barbituric acid 4.0" },
+    /* beside an aromatic charge that stays: what is left is a betaine or a mesoionic ring */
+    { "sydnone and others, mesoionic", "[O,S;X2;H1;$(*[c;r5]:" QUATERNARY "),$(*[c;r5]:*:" QUATERNARY ")]", -3, "sydnones take no proton in water" },
+    { "acyl sydnone imine",     "[#7;X3;H1;$([#7](C=[O,S])[c;r5]:" QUATERNARY "),$([#7](C=[O,S])[c;r5]:*:" QUATERNARY ")]", 3.0, "molsidomine" },
+    { "hydroxypyridinium",      "[OX2;H1;$(O[c;r6]:" QUATERNARY "),$(O[c;r6]:[c;r6]:" QUATERNARY "),$(O[c;r6]:[c;r6]:[c;r6]:" QUATERNARY ")]", 5.0, "1-methylpyridinium: 3-hydroxy 5.0, 4-hydroxy 3.3" },
     /* phenols */
     { "2,4-dinitrophenol",      "[OX2;H1]c1c(" NITRO ")cc(" NITRO ")cc1", 4.1, "2,4-dinitrophenol" },
     { "2,6-dinitrophenol",      "[OX2;H1]c1c(" NITRO ")cccc1" NITRO, 3.7, "2,6-dinitrophenol" },
@@ -188,5 +194,6 @@ static const ch_group ch_bases[] = {
 #undef ANILINE
 #undef AMINO
 #undef CATION
+#undef QUATERNARY
 
 #endif

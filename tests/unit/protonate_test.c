@@ -86,6 +86,14 @@ static const pair pairs[] = {
     { 7.4, "c1ccc2[nH]ccc2c1", "c1ccc2[nH]ccc2c1" },
     { 7.4, "c1cc[nH]c1", "c1cc[nH]c1" },
     { 7.4, "CC(=O)Nc1ccccc1", "CC(=O)Nc1ccccc1" },
+    /* a hydroxyl group on a ring with a charge that stays */
+    { 7.4, "[O-]c1c[n+](C)no1", "[O-]c1c[n+](C)no1" }, /* a sydnone */
+    { 2, "[O-]c1c[n+](C)no1", "[O-]c1c[n+](C)no1" },
+    { 7.4, "CCOC(=O)[N-]c1c[n+](no1)N1CCOCC1", "CCOC(=O)[N-]c1c[n+](no1)N1CCOCC1" }, /* molsidomine */
+    { 2, "CCOC(=O)[N-]c1c[n+](no1)N1CCOCC1", "CCOC(=O)Nc1c[n+](no1)N1CCOCC1" },
+    { 7.4, "Oc1ccc[n+](C)c1", "[O-]c1ccc[n+](C)c1" },
+    { 4, "Oc1ccc[n+](C)c1", "Oc1ccc[n+](C)c1" },
+    { 7.4, "CN(C)C(=O)Oc1ccc[n+](C)c1", "CN(C)C(=O)Oc1ccc[n+](C)c1" }, /* pyridostigmine */
     /* phenols */
     { 7.4, "Oc1ccccc1", "Oc1ccccc1" },
     { 7.4, "Oc1ccc(cc1)[N+](=O)[O-]", "[O-]c1ccc(cc1)[N+](=O)[O-]" },
