@@ -48,6 +48,17 @@ static const ch_group ch_acids[] = {
     { "triphosphate, fifth",    "[OX2;H1]P(=O)([O-])OP(=O)([O-])OP(=O)([O-])[O-]", 9.2, "triphosphoric acid, fifth" },
     { "phosphate ester, second", "[O,S;X2;H1]P(=[O,S])[O-,S-]", 6.5, "ATP, last; phosphate esters 6 to 7" },
     { "phosphoric, phosphonic, phosphinic acid", "[O,S;X2;H1]P=[O,S]", 1.8, "phosphoric acid 2.1, methyl phosphate 1.5" },
+    /* selenium and arsenic */
+    { "selenol",                "[#34;X2;H1][#6]", 5.2, "selenocysteine" },
+    { "selenic acid",           "[OX2;H1][Se](=O)=O", 1.7, "selenic acid, second" },
+    { "selenous acid, second",  "[OX2;H1][#34;X3](=O)[O-]", 8.3, "selenous acid, second" },
+    { "selenous acid",          "[OX2;H1][#34;X3](=O)[OX2]", 2.6, "selenous acid" },
+    { "seleninic acid",         "[OX2;H1][#34;X3]=O", 4.8, "benzeneseleninic acid" },
+    { "arsenate, third",        "[OX2;H1][As](=O)([O-])[O-]", 11.5, "arsenic acid, third" },
+    { "arsenate, second",       "[OX2;H1][As](=O)([O-])[OX2]", 6.9, "arsenic acid, second" },
+    { "arsonic acid, second",   "[OX2;H1][As](=O)[O-]", 8.7, "phenylarsonic acid, second" },
+    { "arsinic acid",           "[OX2;H1][As](=O)([#6])[#6]", 6.3, "cacodylic acid" },
+    { "arsenic, arsonic acid",  "[OX2;H1][As]=O", 3.0, "arsenic acid 2.2, phenylarsonic acid 3.6" },
     /* carboxylic and other acids of carbon */
     { "hydrogen carbonate",     "[OX2;H1]C(=O)[O-]", 10.3, "carbonic acid, second" },
     { "carbonic acid",          "[OX2;H1]C(=O)[OX2]", 6.4, "carbonic acid, carbon dioxide counted" },

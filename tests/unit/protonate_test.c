@@ -70,6 +70,18 @@ static const pair pairs[] = {
     { 7.4, "CCS", "CCS" },
     { 7.4, "CNC(=O)O", "CNC(=O)[O-]" },
     { 7.4, "OP(=O)(O)C(F)(F)C", "[O-]P(=O)([O-])C(F)(F)C" },
+    /* acids of selenium and arsenic */
+    { 7.4, "C[SeH]", "C[Se-]" },
+    { 7.4, "N[C@@H](C[SeH])C(=O)O", "[NH3+][C@@H](C[Se-])C(=O)[O-]" }, /* selenocysteine */
+    { 4, "C[SeH]", "C[SeH]" },
+    { 7.4, "O[Se](=O)c1ccccc1", "[O-][Se](=O)c1ccccc1" },
+    { 7.4, "O[Se](=O)(=O)O", "[O-][Se](=O)(=O)[O-]" },
+    { 7.4, "O[Se](=O)O", "[O-][Se](=O)O" },
+    { 11, "O[Se](=O)O", "[O-][Se](=O)[O-]" },
+    { 7.4, "C[As](C)(=O)O", "C[As](C)(=O)[O-]" },
+    { 5, "C[As](C)(=O)O", "C[As](C)(=O)O" },
+    { 7.4, "Nc1ccc(cc1)[As](=O)(O)O", "Nc1ccc(cc1)[As](=O)([O-])O" }, /* arsanilic acid */
+    { 7.4, "O[As](=O)(O)O", "O[As](=O)([O-])[O-]" },
     /* nitrogen that is an acid, or is not */
     { 2, "CS(=O)(=O)NS(C)(=O)=O", "CS(=O)(=O)[N-]S(C)(=O)=O" },
     { 7.4, "CS(=O)(=O)Nc1ccc(cc1Oc1ccccc1)[N+](=O)[O-]", "CS(=O)(=O)[N-]c1ccc(cc1Oc1ccccc1)[N+](=O)[O-]" }, /* nimesulide */
