@@ -36,6 +36,9 @@ static const ch_group ch_acids[] = {
     /* sulfur */
     { "hydrogen sulfate",       "[OX2;H1]S(=O)(=O)[O-]", 2.0, "sulfuric acid, second" },
     { "sulfonic acid",          "[OX2;H1]S(=O)=O", -2, "methanesulfonic acid" },
+    { "sulfurous acid, second", "[OX2;H1][SX3](=O)[O-]", 7.2, "sulfurous acid, second" },
+    { "thiosulfuric acid",      "[SX2;H1]S(=O)=O", 1.7, "thiosulfuric acid, second" },
+    { "hydrogen sulfide",       "[SX2;H2]", 7.0, "hydrogen sulfide" },
     { "sulfinic acid",          "[OX2;H1][SX3;!$(S[O-])]=O", 2.0, "benzenesulfinic acid" },
     /* phosphorus */
     { "phosphate, third",       "[O,S;X2;H1]P(=[O,S])([O-,S-])[O-,S-]", 12.3, "phosphoric acid, third" },
@@ -49,6 +52,7 @@ static const ch_group ch_acids[] = {
     { "phosphate ester, second", "[O,S;X2;H1]P(=[O,S])[O-,S-]", 6.5, "ATP, last; phosphate esters 6 to 7" },
     { "phosphoric, phosphonic, phosphinic acid", "[O,S;X2;H1]P=[O,S]", 1.8, "phosphoric acid 2.1, methyl phosphate 1.5" },
     /* selenium and arsenic */
+    { "hydrogen selenide",      "[#34;X2;H2]", 3.9, "hydrogen selenide" },
     { "selenol",                "[#34;X2;H1][#6]", 5.2, "selenocysteine" },
     { "selenic acid",           "[OX2;H1][Se](=O)=O", 1.7, "selenic acid, second" },
     { "selenous acid, second",  "[OX2;H1][#34;X3](=O)[O-]", 8.3, "selenous acid, second" },
@@ -59,7 +63,17 @@ static const ch_group ch_acids[] = {
     { "arsonic acid, second",   "[OX2;H1][As](=O)[O-]", 8.7, "phenylarsonic acid, second" },
     { "arsinic acid",           "[OX2;H1][As](=O)([#6])[#6]", 6.3, "cacodylic acid" },
     { "arsenic, arsonic acid",  "[OX2;H1][As]=O", 3.0, "arsenic acid 2.2, phenylarsonic acid 3.6" },
+    /* of halogens, of nitrogen, and peroxides */
+    { "chloric, perchloric acid", "[OX2;H1][Cl,Br,I](=O)=O", 0, "iodic acid 0.8; perchloric acid less" },
+    { "chlorous acid",          "[OX2;H1][Cl,Br,I]=O", 2.0, "chlorous acid" },
+    { "hypochlorous acid",      "[OX2;H1][Cl,Br,I]", 7.5, "hypochlorous acid" },
+    { "nitric acid",            "[OX2;H1][N+](=O)[O-]", -1.4, "nitric acid" },
+    { "nitrous acid",           "[OX2;H1][NX2]=O", 3.3, "nitrous acid" },
+    { "peroxycarboxylic acid",  "[OX2;H1][OX2][CX3]=[OX1]", 8.2, "peroxyacetic acid" },
+    { "hydroperoxide",          "[OX2;H1][OX2]", 11.6, "hydrogen peroxide" },
     /* carboxylic and other acids of carbon */
+    { "thiocyanic acid, dicyanamide", "[$([SX2;H1]C#N),$([NX2;H1]=C=S),$([NX3;H1](C#N)C#N)]", -1, "thiocyanic acid" },
+    { "cyanic, isocyanic acid", "[$([OX2;H1]C#N),$([NX2;H1]=C=O)]", 3.7, "isocyanic acid" },
     { "hydrogen carbonate",     "[OX2;H1]C(=O)[O-]", 10.3, "carbonic acid, second" },
     { "carbonic acid",          "[OX2;H1]C(=O)[OX2]", 6.4, "carbonic acid, carbon dioxide counted" },
     { "carbamic acid",          "[OX2;H1]C(=O)[#7]", 5.8, "carbamic acid" },
@@ -166,7 +180,8 @@ static const ch_group ch_bases[] = {
     { "imidazole",              "[nX2;+0;$(n1c[nX3]cc1)]", 7.0, "imidazole" },
     { "2-aminothiazole",        "[nX2;+0;$(n1c(" AMINO ")scc1)]", 5.4, "2-aminothiazole" },
     { "pyrazole, thiazole",     "[nX2;+0;$(n1[nX3]ccc1),$(n1cscc1)]", 2.5, "pyrazole, thiazole" },
-    /* hydrazines */
+    /* hydroxylamines and hydrazines */
+    { "hydroxylamine",          "[NX3;+0;$(N[$([OX2;H1]),$([OX2][CX4])]);!$(N[!$([CX4]);!$([OX2]);!#1])]", 5.0, "hydroxylamine 6.0, methoxyamine 4.6" },
     { "hydrazine",              "[NX3;+0;$(N[NX3;!$(N[!$([CX4]);!$([NX3]);!#1])]);!$(N[!$([CX4]);!$([NX3]);!#1])]", 8.0, "hydrazine, methylhydrazine" },
     { "acylhydrazine, arylhydrazine", "[NX3;+0;$(N[NX3]);!$(N[!$([CX4]);!$([NX3]);!#1])]", 3.2, "benzhydrazide 3.0, phenylhydrazine 5.2" },
     /* amines */
