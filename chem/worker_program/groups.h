@@ -181,7 +181,7 @@ static const ch_group ch_bases[] = {
     { "2-aminothiazole",        "[nX2;+0;$(n1c(" AMINO ")scc1)]", 5.4, "2-aminothiazole" },
     { "pyrazole, thiazole",     "[nX2;+0;$(n1[nX3]ccc1),$(n1cscc1)]", 2.5, "pyrazole, thiazole" },
     /* hydroxylamines and hydrazines */
-    { "hydroxylamine",          "[NX3;+0;$(N[$([OX2;H1]),$([OX2][CX4])]);!$(N[!$([CX4]);!$([OX2]);!#1])]", 5.0, "hydroxylamine 6.0, methoxyamine 4.6" },
+    { "hydroxylamine",          "[NX3;+0;!r3;$(N[$([OX2;H1]),$([OX2][CX4])]);!$(N[!$([CX4]);!$([OX2]);!#1])]", 5.0, "hydroxylamine 6.0, methoxyamine 4.6" },
     { "hydrazine",              "[NX3;+0;$(N[NX3;!$(N[!$([CX4]);!$([NX3]);!#1])]);!$(N[!$([CX4]);!$([NX3]);!#1])]", 8.0, "hydrazine, methylhydrazine" },
     { "acylhydrazine, arylhydrazine", "[NX3;+0;$(N[NX3]);!$(N[!$([CX4]);!$([NX3]);!#1])]", 3.2, "benzhydrazide 3.0, phenylhydrazine 5.2" },
     /* amines */

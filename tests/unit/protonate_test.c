@@ -250,6 +250,7 @@ static const pair pairs[] = {
     { 4, "CN(C)O", "C[NH+](C)O" },
     { 4, "CC(=O)NO", "CC(=O)NO" },
     { 4, "CNOC(C)=O", "CNOC(C)=O" },
+    { 2, "CN1OC1C", "CN1OC1C" }, /* an oxaziridine */
     { 11, "CCN", "CCN" },
     { 11, "NCC(=O)O", "NCC(=O)[O-]" },
     { 11, "NC(N)=N", "NC(N)=[NH2+]" },
