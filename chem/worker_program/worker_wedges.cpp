@@ -192,16 +192,10 @@ bool Wedges::solve(const std::function<int(OBMol &)> &judge, int tries)
 
 // ---- axes ----------------------------------------------------------------------
 
-static bool has_both(const Axis &x, const unsigned long end[2])
-{
-    return (x.end[0] == end[0] && x.end[1] == end[1]) || (x.end[0] == end[1] && x.end[1] == end[0]);
-}
-
-// Exchanging the ends, or the neighbours of both ends, changes nothing.
+// Exchanging the neighbours of both ends changes nothing. Both have the end with the lower index first (cumulated).
 static bool is_same(const Axis &x, const Axis &y)
 {
-    const int first = x.end[0] == y.end[0] ? 0 : 2;
-    return has_both(x, y.end) && (x.at[0] == y.at[first]) == (x.at[2] == y.at[2 - first]);
+    return x.end[0] == y.end[0] && x.end[1] == y.end[1] && (x.at[0] == y.at[0]) == (x.at[2] == y.at[2]);
 }
 
 static bool shows(OBMol &mol, const Axis &x)
