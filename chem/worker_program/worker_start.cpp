@@ -40,7 +40,7 @@ bool take_streams(int *in, int *out)
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     *in = fcntl(0, F_DUPFD_CLOEXEC, 3);
     *out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-    return null >= 0 && *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
+    return *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
 }
 
 void close_others()
