@@ -66,6 +66,23 @@ static pl_code refuse(int fd, const char *what, const char *path, pl_error *err)
     return pl_fail(err, PL_EIO, "%s: %s; this file system cannot lock files: choose another workdir", path, strerror(why));
 }
 
+bool pl_lock_lives(const char *database)
+{
+    const char *slash = strrchr(database, '/');
+    char path[PATH_MAX];
+    bool lives;
+    int fd;
+
+    if (snprintf(path, sizeof path, "%.*s.lock", slash != NULL ? (int)(slash - database) + 1 : 0, database) >= (int)sizeof path)
+        return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    lives = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    (void)close(fd);
+    return lives;
+}
+
 /* Whether the process named in the file is alive; a process on another host counts as alive. */
 static bool holder_lives(int fd)
 {

@@ -24,6 +24,8 @@ typedef struct pl_lock {
 /* Makes the work directory if it does not exist, and locks it. PL_ELOCK: another run holds it. */
 pl_code pl_lock_take(pl_lock *lock, const char *workdir, pl_error *err);
 void pl_lock_drop(pl_lock *lock);
+/* Whether a run of this host holds the .lock beside a database. For a moment it takes a shared lock. */
+bool pl_lock_lives(const char *database);
 
 /* The locks of a run: its work directory; and for each database outside of it FILE.lock, and the .lock of the directory of
  * FILE, in case that is the work directory of another run. Runs whose databases lie in one directory share its .lock. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/store/judge.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "pipeline/store/db.h"
 #include "pipeline/store/sums.h"
@@ -61,6 +63,49 @@ static pl_code check_rows(sqlite3 *db, pl_error *err)
     pl_text_free(&report);
     return code;
 }
+
+/* ---- a log that may be that of another database: one of the two files was replaced ---- */
+
+static bool has_content(const char *path, const char *tail)
+{
+    char name[PATH_MAX];
+    struct stat at;
+
+    return snprintf(name, sizeof name, "%s%s", path, tail) < (int)sizeof name && stat(name, &at) == 0 && at.st_size > 0;
+}
+
+bool pl_judge_has_log(const char *path) { return has_content(path, "-wal") || has_content(path, "-journal"); }
+
+static pl_code check_log(sqlite3 *db, pl_error *err)
+{
+    int64_t there = 0;
+    pl_code code = pl_db_exec(db, "BEGIN", err);
+
+    if (code == PL_OK)
+        code = pl_db_int(db, &there, err, "SELECT count(*) FROM sqlite_master WHERE name='row_sum'");
+    if (code == PL_OK && there > 0)
+        code = check_rows(db, err);
+    pl_db_rollback(db);
+    return code;
+}
+
+pl_code pl_judge_log(sqlite3 *db, const char *path, pl_error *err)
+{
+    pl_error why = { 0 };
+    pl_code code = check_log(db, &why);
+
+    if (code == PL_OK)
+        return PL_OK;
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (code != PL_EDATA)
+        return pl_fail(err, code, "%s", why.text);
+    return pl_fail(err, PL_EDATA,
+                   "%s and %s-wal do not belong together, or one of them is damaged (%.200s); if %s is a copy that was put here, "
+                   "move %s-wal away; otherwise put back a copy (molsieve db backup makes them), or run with --fresh",
+                   path, path, why.text, path, path);
+}
+
+/* ---- a page that another program wrote, or that is damaged ---- */
 
 static pl_code judge(const char *path, pl_error *err)
 {

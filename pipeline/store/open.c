@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "pipeline/base/text.h"
+#include "pipeline/lock/lock.h"
 #include "pipeline/store/judge.h"
 #include "pipeline/store/pages.h"
 
@@ -177,11 +178,20 @@ static pl_code undo_half(sqlite3 **db, const char *path, pl_identity *is, pl_err
     return code == PL_OK ? open_readonly(db, path, is, err) : code;
 }
 
-pl_code pl_open_reader(sqlite3 **db, const char *path, pl_identity *is, pl_error *err)
+static pl_code open_reader(sqlite3 **db, const char *path, pl_identity *is, pl_error *err)
 {
     pl_code code = open_readonly(db, path, is, err);
 
     if (code != PL_OK && *db != NULL && sqlite3_extended_errcode(*db) == SQLITE_READONLY_ROLLBACK)
         return undo_half(db, path, is, err);
     return code == PL_EIO && *db != NULL && is_at_rest(*db, path) ? open_immutable(db, path, is, err) : code;
+}
+
+/* The log of a run that is at work was judged when the run opened the database. */
+pl_code pl_open_reader(sqlite3 **db, const char *path, pl_identity *is, pl_error *err)
+{
+    const bool judged = !pl_judge_has_log(path) || pl_lock_lives(path);
+    pl_code code = open_reader(db, path, is, err);
+
+    return code == PL_OK && !judged && is->application_id == PL_RESULTS_ID ? pl_judge_log(*db, path, err) : code;
 }

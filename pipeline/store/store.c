@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "pipeline/lock/lock.h"
+#include "pipeline/store/judge.h"
 #include "pipeline/store/open.h"
 #include "pipeline/store/pages.h"
 #include "pipeline/store/store_parts.h"
@@ -185,6 +186,7 @@ static pl_code remember_features_path(pl_store *s, pl_error *err)
 static pl_code open_results(pl_store *s, int journal, pl_error *err)
 {
     pl_identity is = { 0 };
+    const bool has_log = pl_judge_has_log(s->results_path);
     bool fresh, old;
     pl_code code = pl_open_file(&s->db, s->results_path, WRITE | SQLITE_OPEN_NOMUTEX, 60000, err);
 
@@ -195,6 +197,8 @@ static pl_code open_results(pl_store *s, int journal, pl_error *err)
     fresh = is.n_tables == 0 && is.application_id == 0;
     if (!fresh)
         code = pl_open_ours(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
+    if (code == PL_OK && !fresh && has_log)
+        code = pl_judge_log(s->db, s->results_path, err);
     old = !fresh && is.version < s->schema->version;
     if (code == PL_OK)
         pl_pages_renew(s->db);

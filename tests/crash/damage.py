@@ -167,6 +167,46 @@ def a_truncated_database_is_reported_and_kept():
                 assert status == 0 or "damaged" in err or "checksum" in err, err
 
 
+def log_of(v, workdir, *more):
+    """The bytes of results.db-wal that a run leaves behind because another program reads meanwhile."""
+    reader = sqlite3.connect(v.path(workdir, "results.db"))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM record").fetchone()
+    v.go(workdir, *more)
+    with open(v.path(workdir, "results.db-wal"), "rb") as f:
+        log = f.read()
+    reader.close()
+    assert len(log) > 4096
+    return log
+
+
+def a_log_of_another_database_is_noticed():
+    """results.db was replaced by a copy, and the -wal of the file that it replaced stayed beside it."""
+    with Victim(120) as v:
+        v.go("a", "stages.train.epochs=1")
+        shutil.copyfile(v.path("in.sdf"), v.path("all.sdf"))
+        v.put("in.sdf", b"$$$$\n".join(open(v.path("all.sdf"), "rb").read().split(b"$$$$\n")[60:100]) + b"$$$$\n")
+        v.go("b", "stages.train.epochs=1")
+        want = v.answer("b")
+        shutil.copyfile(v.path("all.sdf"), v.path("in.sdf"))
+        log = log_of(v, "a", "stages.train.epochs=1", "stages.rank.top=50")
+        v.put("b/results.db-wal", log)
+        before = open(v.path("b/results.db"), "rb").read()
+        for words in (["top", "b"], ["export", "csv", "b"], ["report", "b"], ["query", "SELECT * FROM v_hits", "b"], ["db", "digest", "b"],
+                      ["run", "w.yaml", "workdir=b", "stages.train.epochs=1"], ["db", "check", "b"]):
+            status, out, err = v.run(*words, expect=None)
+            assert status == 5 and "b/results.db" in out + err, (words, status, out, err)
+            assert "results.db-wal" in out + err or words[0] == "db", (words, out, err)
+        assert open(v.path("b/results.db"), "rb").read() == before
+        os.unlink(v.path("b/results.db-wal"))
+        assert v.answer("b") == want
+        # The log of a run that was killed belongs to its database.
+        v.copy("a", "c")
+        v.put("c/results.db-wal", log)
+        assert len(v.run("top", "-n", "100", "--csv", "c")[1].splitlines()) == 51
+        v.go("c", "stages.train.epochs=1", "stages.rank.top=50")
+
+
 def an_unwritable_directory_is_reported():
     with Victim(60) as v:
         v.go("run")
@@ -202,4 +242,5 @@ if __name__ == "__main__":
     sieve.main([a_damaged_checkpoint_gives_way_to_the_previous_one, a_flipped_bit_in_a_block_is_found_and_named,
                 missing_features_are_computed_again_when_needed,
                 foreign_and_newer_databases_are_left_unchanged,
-                a_truncated_database_is_reported_and_kept, an_unwritable_directory_is_reported])
+                a_truncated_database_is_reported_and_kept, a_log_of_another_database_is_noticed,
+                an_unwritable_directory_is_reported])
