@@ -61,3 +61,12 @@ double pl_disk_free(const char *path)
     nearest_existing(path, at);
     return statvfs(at, &fs) == 0 ? (double)fs.f_bavail * (double)fs.f_frsize : -1;
 }
+
+bool pl_disk_has_inodes(const char *path)
+{
+    char at[PATH_MAX];
+    struct statvfs fs;
+
+    nearest_existing(path, at);
+    return statvfs(at, &fs) != 0 || fs.f_files == 0 || fs.f_favail > 0;
+}

@@ -9,8 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "pipeline/base/disk.h"
 
-pl_code pl_fail_errno(pl_error *err, const char *path) { return pl_fail(err, PL_EIO, "%s: %s", path, strerror(errno)); }
+pl_code pl_fail_errno(pl_error *err, const char *path)
+{
+    const int why = errno;
+    const bool inodes = why == ENOSPC && !pl_disk_has_inodes(path);
+
+    return pl_fail(err, PL_EIO, "%s: %s%s", path, strerror(why), inodes ? " (no free inodes: remove some files)" : "");
+}
 
 int pl_open_regular(const char *path, pl_error *err)
 {

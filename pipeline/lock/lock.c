@@ -143,8 +143,10 @@ static pl_code open_lock(int *fd, const char *path, pl_error *err)
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (*fd < 0 && errno == ELOOP)
         return pl_fail(err, PL_EIO, "%s: a symbolic link, but a lock must be a regular file; remove the link", path);
-    if (*fd < 0)
-        return pl_fail(err, PL_EIO, "%s: %s; a run needs a workdir that it can write to", path, strerror(errno));
+    if (*fd < 0) {
+        (void)pl_fail_errno(err, path);
+        return pl_fail(err, PL_EIO, "%s; a run needs a workdir that it can write to", err->text);
+    }
     if (is_lock_file(*fd))
         return PL_OK;
     (void)close(*fd);

@@ -72,13 +72,30 @@ void pl_db_patient(sqlite3 *db) { (void)sqlite3_busy_handler(db, nap, db); }
 
 /* ---- errors of SQLite ---- */
 
-static pl_code fail_full(sqlite3 *db, pl_error *err)
+/* why: the errno, or 0. */
+static pl_code fail_full(const char *file, int why, pl_error *err)
 {
     char size[32];
-    double left = pl_disk_free(file_of(db));
+    double left = pl_disk_free(file);
 
-    return pl_fail(err, PL_EIO, "%s: disk full (%s free); free some space and run again, nothing is lost", file_of(db),
-                   pl_size_str(left > 0 ? left : 0, size));
+    if (why != EDQUOT && !pl_disk_has_inodes(file))
+        return pl_fail(err, PL_EIO, "%s: no file can be made (no free inodes); remove some files and run again, nothing is lost",
+                       file);
+    return pl_fail(err, PL_EIO, "%s: %s (%s free); free some space and run again, nothing is lost", file,
+                   why == EDQUOT ? "disk quota reached" : "disk full", pl_size_str(left > 0 ? left : 0, size));
+}
+
+/* The file itself, or -wal, -shm or -journal beside it. why: the errno, or 0. SQLite tries a file that it cannot make for reading
+ * only, so where there are no inodes the errno may be ENOENT. */
+static pl_code fail_open(const char *file, const char *said, int why, pl_error *err)
+{
+    const bool limit = why == EMFILE || why == ENFILE;
+
+    if (why == ENOSPC || why == EDQUOT || (why == ENOENT && !pl_disk_has_inodes(file)))
+        return fail_full(file, why, err);
+    return pl_fail(err, PL_EIO, "%s: %s%s%s%s; %s", file, said, why != 0 ? " (" : "", why != 0 ? strerror(why) : "",
+                   why != 0 ? ")" : "",
+                   limit ? "raise the limit of open files (ulimit -n)" : "check that file and directory exist and can be written");
 }
 
 /* Whether a limit of file sizes was reached. SQLite sometimes loses the errno; then a set limit is taken as the reason. */
@@ -126,14 +143,16 @@ static pl_code fail_page(sqlite3 *db, pl_error *err)
                   : pl_fail(err, PL_EDATA, "%s: a page is damaged; put back a copy, or run with --fresh", file_of(db));
 }
 
-pl_code pl_db_fail(sqlite3 *db, pl_error *err)
+pl_code pl_db_fail(sqlite3 *db, pl_error *err) { return pl_db_fail_at(db, file_of(db), err); }
+
+pl_code pl_db_fail_at(sqlite3 *db, const char *file, pl_error *err)
 {
-    int full = sqlite3_extended_errcode(db), primary = full & 0xff;
-    const char *file = file_of(db), *said = sqlite3_errmsg(db);
+    int full = sqlite3_extended_errcode(db), primary = full & 0xff, why = sqlite3_system_errno(db);
+    const char *said = sqlite3_errmsg(db);
 
     /* SQLite reports an exceeded quota or size limit as a plain write error. */
-    if (primary == SQLITE_IOERR && (sqlite3_system_errno(db) == ENOSPC || sqlite3_system_errno(db) == EDQUOT))
-        return fail_full(db, err);
+    if (primary == SQLITE_IOERR && (why == ENOSPC || why == EDQUOT))
+        return fail_full(file, why, err);
     if (full == SQLITE_IOERR_DATA)
         return fail_page(db, err);
     if (full == SQLITE_IOERR_SHMSIZE || (full == SQLITE_IOERR_WRITE && met_limit(db)))
@@ -141,7 +160,7 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
     if (full == SQLITE_CONSTRAINT_COMMITHOOK)
         return fail_guard(db, err);
     switch (primary) {
-    case SQLITE_FULL: return fail_full(db, err);
+    case SQLITE_FULL: return fail_full(file, 0, err);
     case SQLITE_NOMEM: return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);
     case SQLITE_INTERRUPT: return pl_fail(err, PL_ESTOP, "%s: interrupted", file);
     case SQLITE_CORRUPT: return pl_fail(err, PL_EDATA, "%s: damaged (%s); put back a copy, or run with --fresh", file, said);
@@ -152,11 +171,11 @@ pl_code pl_db_fail(sqlite3 *db, pl_error *err)
             return pl_fail(err, PL_ESTOP, "stopped by %s while another program used %s", pl_stop_reason(), file);
         return pl_fail(err, PL_EIO, "%s: locked by another program (%s); close it and run again", file, said);
     case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_CANTOPEN: return pl_fail(err, PL_EIO, "%s: %s; check that file and directory exist and can be written", file, said);
+    case SQLITE_PERM: return fail_open(file, said, 0, err);
+    case SQLITE_CANTOPEN: return fail_open(file, said, why, err);
     case SQLITE_IOERR:
         return pl_fail(err, PL_EIO, "%s: %s (%d): %s; check the disk and run again", file, said, full,
-                       sqlite3_system_errno(db) != 0 ? strerror(sqlite3_system_errno(db)) : "no further details");
+                       why != 0 ? strerror(why) : "no further details");
     default: return pl_fail(err, PL_EBUG, "%s: %s (%d)", file, said, full);
     }
 }

@@ -29,6 +29,8 @@ pl_code pl_db_int(sqlite3 *db, int64_t *out, pl_error *err, const char *fmt, ...
 /* The same of a text; "" if there is none. */
 pl_code pl_db_text(sqlite3 *db, char *out, size_t size, pl_error *err, const char *fmt, ...);
 pl_code pl_db_fail(sqlite3 *db, pl_error *err); /* the last error of SQLite as pl_code and text */
+/* The same where SQLite does not know the name of the file: it could not be opened. */
+pl_code pl_db_fail_at(sqlite3 *db, const char *file, pl_error *err);
 pl_code pl_db_begin(sqlite3 *db, pl_error *err);
 pl_code pl_db_commit(sqlite3 *db, pl_error *err); /* rolls back when it fails */
 void pl_db_rollback(sqlite3 *db);

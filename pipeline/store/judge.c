@@ -27,7 +27,7 @@ static pl_code open_plain(sqlite3 **db, const char *path, int64_t *id, pl_error 
         code =
             sqlite3_open_v2(pl_text_str(&uri), db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK
                 ? PL_OK
-                : pl_db_fail(*db, err);
+                : pl_db_fail_at(*db, path, err);
         (void)sqlite3_busy_timeout(*db, WAIT_MS);
         if (code == PL_OK)
             code = pl_db_int(*db, id, err, "PRAGMA application_id");

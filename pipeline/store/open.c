@@ -71,7 +71,7 @@ pl_code pl_open_file(sqlite3 **db, const char *path, int flags, int wait_ms, pl_
     if (code != PL_OK)
         return code;
     if (sqlite3_open_v2(path, db, flags, PL_PAGES_VFS) != SQLITE_OK) {
-        code = *db ? pl_db_fail(*db, err) : pl_fail(err, PL_ENOMEM, "%s", path);
+        code = *db ? pl_db_fail_at(*db, path, err) : pl_fail(err, PL_ENOMEM, "%s", path);
         (void)sqlite3_close(*db);
         *db = NULL;
         return code;
