@@ -88,6 +88,9 @@ enum ch_op {
     CH_OP_READY
 };
 
+/* Exit statuses of a worker that cannot work on this machine: no record is the cause. 127: the loader, or a shell. */
+enum ch_exit { CH_EXIT_NULL = 91, CH_EXIT_FILES = 92, CH_EXIT_PROCESS = 93, CH_EXIT_LOADER = 127 };
+
 enum ch_mol_has { CH_HAS_XYZ = 1, CH_HAS_ISOTOPE = 2 };
 
 /* Why a record has no molecule. The database stores the names (ch_status_name);

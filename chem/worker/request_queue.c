@@ -35,10 +35,7 @@ void ch_request_begin(pl_text *request, enum ch_op op)
 
 void ch_link_close(ch_link *l)
 {
-    int by_signal;
-    double cpu_s;
-
-    ch_worker_process_end(&l->child, false, &by_signal, &cpu_s);
+    (void)ch_worker_process_end(&l->child, false);
     pl_text_free(&l->request);
     pl_text_free(&l->answer);
 }
@@ -50,18 +47,19 @@ static double cpu_limit(const ch_link *l, const flight *f)
 
 static double wall_limit(const ch_link *l, const flight *f) { return 4 * cpu_limit(l, f) + l->opts.wall_slack_s; }
 
-/* Requests that the child has not answered go to the next one. */
-static void drop_child(ch_link *l, flights *q, bool dying)
+/* Requests that the child has not answered go to the next one. Returns its exit status. */
+static int drop_child(ch_link *l, flights *q, bool dying)
 {
+    const ch_worker_end end = ch_worker_process_end(&l->child, dying);
     ch_outcome *o = &q->at[0].o;
-    double cpu_s;
 
-    ch_worker_process_end(&l->child, dying, &o->signal, &cpu_s);
-    o->cpu_s += cpu_s > l->child_cpu_s ? cpu_s - l->child_cpu_s : 0;
+    o->signal = end.signal;
+    o->cpu_s += end.cpu_s > l->child_cpu_s ? end.cpu_s - l->child_cpu_s : 0;
     l->child_cpu_s = 0;
     l->lost++;
     for (int k = 0; k < q->n; k++)
         q->at[k].sent = false;
+    return end.status;
 }
 
 static void set_status(ch_outcome *o, ch_status status, const char *message)
@@ -81,7 +79,7 @@ static void read_answer(ch_link *l, flights *q)
     const char *message = ch_wire_str(&in, &n);
 
     if (!in.ok || status >= CH_N_STATUS) {
-        drop_child(l, q, false);
+        (void)drop_child(l, q, false);
         set_status(o, CH_INTERNAL, "the worker's answer is malformed");
         return;
     }
@@ -92,17 +90,33 @@ static void read_answer(ch_link *l, flights *q)
     o->body = in;
     o->answered = true;
     if (status == CH_MEMORY || status == CH_INTERNAL)
-        drop_child(l, q, false); /* its state may be corrupt */
+        (void)drop_child(l, q, false); /* its state may be corrupt */
     o->signal = by_signal;
 }
 
-static void read_death(ch_link *l, flights *q, ch_talk how)
+/* What this machine lacks, if a worker ended with this exit status; else NULL. */
+static const char *lacking(int status)
+{
+    switch (status) {
+    case CH_EXIT_NULL: return "the chemistry worker cannot open /dev/null, which it needs; make it there";
+    case CH_EXIT_FILES: return "the chemistry worker has too few file descriptors; raise the limit of open files (ulimit -n)";
+    case CH_EXIT_PROCESS:
+        return "the chemistry worker can start no process; raise the limit of processes (ulimit -u), or free memory";
+    case CH_EXIT_LOADER: return "the chemistry worker cannot be loaded (exit status 127); start it by hand to see why";
+    default: return NULL;
+    }
+}
+
+/* Not PL_OK: the machine is the cause, not the record. */
+static pl_code read_death(ch_link *l, flights *q, ch_talk how, pl_error *err)
 {
     const double limit = cpu_limit(l, &q->at[0]);
     ch_outcome *o = &q->at[0].o;
+    const int status = drop_child(l, q, how == CH_TALK_DIED);
     char text[128];
 
-    drop_child(l, q, how == CH_TALK_DIED);
+    if (how == CH_TALK_DIED && lacking(status) != NULL)
+        return pl_fail(err, PL_EIO, "%s: %s", l->program, lacking(status));
     if (how == CH_TALK_LATE) {
         (void)snprintf(text, sizeof text, "no answer and no sign of work for %g s", wall_limit(l, &q->at[0]));
         set_status(o, CH_TIMEOUT, text);
@@ -111,11 +125,14 @@ static void read_death(ch_link *l, flights *q, ch_talk how)
         set_status(o, CH_TIMEOUT, text);
     } else if (how == CH_TALK_GARBLED) {
         set_status(o, CH_INTERNAL, "the worker's answer is malformed");
+    } else if (o->signal == 0) {
+        (void)snprintf(text, sizeof text, "the chemistry worker ended by itself, with exit status %d", status);
+        set_status(o, CH_CRASH, text);
     } else {
-        (void)snprintf(text, sizeof text, "the chemistry worker was ended by signal %d (%s)", o->signal,
-                       o->signal ? strsignal(o->signal) : "it left by itself");
+        (void)snprintf(text, sizeof text, "the chemistry worker was ended by signal %d (%s)", o->signal, strsignal(o->signal));
         set_status(o, CH_CRASH, text);
     }
+    return PL_OK;
 }
 
 static ch_talk send_one(ch_link *l, flights *q, flight *f)
@@ -189,7 +206,7 @@ static pl_code attempt(ch_link *l, flights *q, const ch_work *work, pl_error *er
     else if (how == CH_TALK_NOMEM)
         return pl_fail(err, PL_ENOMEM, "an answer of the chemistry worker");
     else
-        read_death(l, q, how);
+        return read_death(l, q, how, err);
     return PL_OK;
 }
 
@@ -236,7 +253,7 @@ pl_code ch_link_exchange(ch_link *l, const ch_work *work, pl_error *err)
             code = settle(&q, work, err);
     }
     if (code != PL_OK && q.n > 0 && l->child.pid != 0) { /* it may have requests whose answers are no longer needed */
-        drop_child(l, &q, false);
+        (void)drop_child(l, &q, false);
         l->lost--; /* ended by this process, not lost */
     }
     return code;

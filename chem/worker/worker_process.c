@@ -378,7 +378,7 @@ static double collect_orphan(pid_t pid)
     return 0;
 }
 
-void ch_worker_process_end(ch_worker_process *c, bool dying, int *by_signal, double *cpu_s)
+ch_worker_end ch_worker_process_end(ch_worker_process *c, bool dying)
 {
     const pid_t building = (pid_t)child_of(c->builder);
     struct rusage use = { 0 };
@@ -390,7 +390,7 @@ void ch_worker_process_end(ch_worker_process *c, bool dying, int *by_signal, dou
         collect(c->pid, dying, &status, &use);
         orphans_s = collect_orphan(c->builder) + collect_orphan(building);
     }
-    *by_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    *cpu_s = seconds_of(&use) + orphans_s;
     *c = (ch_worker_process){ 0 };
+    return (ch_worker_end){ WIFSIGNALED(status) ? WTERMSIG(status) : 0, WIFEXITED(status) ? WEXITSTATUS(status) : 0,
+                            seconds_of(&use) + orphans_s };
 }

@@ -29,9 +29,15 @@ pl_code ch_worker_process_start(ch_worker_process *c, const char *program, size_
 ch_talk ch_worker_process_send(ch_worker_process *c, const pl_text *request, double wall_s, const atomic_int *stop);
 ch_talk ch_worker_process_receive(ch_worker_process *c, pl_text *answer, double wall_s, const atomic_int *stop);
 
-/* Ends the child if it still lives and reaps it. Gives the signal that ended it (0: none) and its CPU seconds, including those of
+/* How a child ended: the signal (0: none), else its exit status; and CPU seconds, of its family. */
+typedef struct ch_worker_end {
+    int signal, status;
+    double cpu_s;
+} ch_worker_end;
+
+/* Ends the child if it still lives and reaps it. Its CPU seconds include those of
  * the processes that built structures for it. These outlive the child for a moment and then become children of this process, which is
  * made a subreaper (prctl PR_SET_CHILD_SUBREAPER), so that `time` and a cluster's accounting include them. */
-void ch_worker_process_end(ch_worker_process *c, bool dying, int *by_signal, double *cpu_s);
+ch_worker_end ch_worker_process_end(ch_worker_process *c, bool dying);
 
 #endif

@@ -519,7 +519,8 @@ static void answer(const std::string &request, Out &reply)
     reply.s += body.s;
 }
 
-static bool start_library()
+// An exit status, or 0.
+static int start_library()
 {
     static std::ostringstream nowhere;
     nowhere.setstate(std::ios::badbit); // print nothing; messages stay in Open Babel's log
@@ -545,12 +546,16 @@ int main(int argc, char **argv)
     setrlimit(RLIMIT_CORE, &no_core);
     if (bytes > 0 && !sanitized)
         setrlimit(RLIMIT_AS, &memory);
-    if (!take_streams(&in, &out))
-        return 1;
+    int failed = take_streams(&in, &out);
+    if (failed != 0)
+        return failed;
     name_own_library();
     Requests requests(in);
-    if (!answer_version(requests, out) || !start_library())
+    if (!answer_version(requests, out))
         return 1;
+    failed = start_library();
+    if (failed != 0)
+        return failed;
     watch_parent();
     do {
         Out reply, framed;

@@ -131,8 +131,9 @@ private:
     char start_[12] = ""; // operation and CPU limit
 };
 
-bool take_streams(int *in, int *out); // Open Babel may print to stdout, so the protocol gets its own descriptors
-void close_others();                  // closes descriptors inherited from the shell, so that untrusted input cannot reach them
+// Open Babel may print to stdout, so the protocol gets its own descriptors. 0, or a ch_exit.
+int take_streams(int *in, int *out);
+void close_others();     // closes descriptors inherited from the shell, so that untrusted input cannot reach them
 void name_own_library(); // before the library starts: its tables and plug-ins beside this program, unless the environment names others
 
 // PR_SET_PDEATHSIG would fire when the thread that started this process ends, so the parent process is checked instead.
@@ -515,8 +516,8 @@ Placed build_apart(const std::string &smiles, const PrepareOpts &o, bool first, 
 Placed build_all(const std::string &smiles, const PrepareOpts &o);
 
 // Call it before the first molecule: loads tables, confines the process (*confined: sum of ch_confined) and starts the process that
-// builds structures. false: that process could not be started.
-bool builder_start(int *confined);
+// builds structures. 0, or a ch_exit.
+int builder_start(int *confined);
 double cpu_built(); // CPU seconds of all builds
 
 } // namespace worker

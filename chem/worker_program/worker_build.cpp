@@ -18,6 +18,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <new>
 #include <poll.h>
@@ -375,6 +376,18 @@ static size_t read_to_end(int fd)
     return n;
 }
 
+// Others on the machine may have taken all processes for a moment.
+static pid_t fork_patiently()
+{
+    const timespec moment = { 0, 100 * 1000 * 1000 };
+    pid_t pid = fork();
+    for (int tries = 0; pid < 0 && tries < 30; tries++) {
+        nanosleep(&moment, nullptr);
+        pid = fork();
+    }
+    return pid;
+}
+
 // Handles one order. false: the main process has ended.
 static bool serve(int fd, const Order &order)
 {
@@ -384,7 +397,7 @@ static bool serve(int fd, const Order &order)
 
     if (pipe(ends) != 0)
         return false;
-    pid_t pid = fork();
+    pid_t pid = fork_patiently();
     if (pid == 0) {
         close(ends[0]);
         close(fd);
@@ -427,7 +440,7 @@ static int confine();
 static Placed read_child(const std::string &words, int status)
 {
     if (status == -1)
-        fail(CH_MEMORY, "no process for the 3D builder");
+        _exit(CH_EXIT_PROCESS); // no record is the cause
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
         fail(CH_TIMEOUT, "3D building spent its CPU seconds", SIGPROF);
     if (WIFSIGNALED(status))
@@ -543,14 +556,14 @@ static void build_first_molecules()
     }
 }
 
-bool builder_start(int *confined)
+int builder_start(int *confined)
 {
     int ends[2];
 
     if (omp_set_num_threads != nullptr)
         omp_set_num_threads(1); // more would change the last bits, spin, and hang in the forked child
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        return false;
+        return CH_EXIT_FILES;
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
@@ -562,7 +575,7 @@ bool builder_start(int *confined)
     vector3 v;
     v.randomUnitVector();
     *confined = confine();
-    return pid > 0;
+    return pid > 0 ? 0 : CH_EXIT_PROCESS;
 }
 
 } // namespace worker

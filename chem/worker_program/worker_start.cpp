@@ -2,6 +2,7 @@
 // chem/worker_program/worker_start.cpp - the worker before Open Babel is initialised: its descriptors, and requests for its version.
 #include "chem/worker_program/worker.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -35,12 +36,14 @@ void watch_parent()
     setitimer(ITIMER_REAL, &every, nullptr);
 }
 
-bool take_streams(int *in, int *out)
+int take_streams(int *in, int *out)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return errno == EMFILE || errno == ENFILE ? CH_EXIT_FILES : CH_EXIT_NULL;
     *in = fcntl(0, F_DUPFD_CLOEXEC, 3);
     *out = fcntl(1, F_DUPFD_CLOEXEC, 3);
-    return *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2;
+    return *in >= 0 && *out >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2 ? 0 : CH_EXIT_FILES;
 }
 
 void close_others()

@@ -4,8 +4,10 @@
 import ctypes
 import os
 import resource
+import shutil
+import subprocess
 
-from sieve import Project, main, skip
+from sieve import PROGRAM, Project, main, skip
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 SMILES = "CCO one\nCCN two\nc1ccccc1O three\n"
@@ -64,5 +66,67 @@ def a_file_system_without_inodes_is_named():
                 libc.umount(small.encode())
 
 
+def a_worker_that_cannot_start_says_what_is_lacking():
+    with Project() as p:
+        p.put("a.smi", SMILES)
+        said = set()
+        for n in range(4, 10):
+            status, out, err = p.run("predict", "esol", "a.smi", expect=None, preexec_fn=with_files(n))
+            if status != 0:
+                assert status == 6 and "molsieve-chem" in err, (n, status, err)
+                said |= {words for words in ("Too many open files", "ulimit -n") if words in err}
+        assert said == {"Too many open files", "ulimit -n"}, said
+        shutil.copy(PROGRAM, p.path("molsieve"))
+        p.put("molsieve-chem", "#!/bin/sh\nexit 127\n")  # as one whose libraries are not there
+        os.chmod(p.path("molsieve-chem"), 0o755)
+        done = subprocess.run([p.path("molsieve"), "conformers", "a.smi"], cwd=p.dir, capture_output=True, text=True)
+        assert done.returncode == 6 and "cannot be loaded" in done.stderr and p.path("molsieve-chem") in done.stderr, done
+
+
+def a_worker_without_processes_stops_the_run():
+    """The records are not to blame for a limit of processes, also if it is met in the middle."""
+    libc_of_root()
+    user = 20000 + os.getpid() % 40000
+
+    def become():
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+
+    with Project() as p:
+        p.put("a.smi", SMILES)
+        w = p.workflow(["a.smi"], "  read: {}\n  prepare: {conformers: {source: generate, builder: openbabel}}\n")
+        os.chmod(p.dir, 0o777)
+        lacked = 0
+        for most in range(2, 16):
+            status, _, err = p.run("run", w, "-q", "-j", "1", "workdir=run%d" % most, expect=None, preexec_fn=become)
+            if status == 0:
+                break
+            assert status == 6 and "molsieve-chem" in err, (most, status, err)
+            lacked += "ulimit -u" in err
+        assert status == 0 and lacked > 0, (most, status, lacked)
+        assert p.rows("SELECT * FROM failure", workdir="run%d" % most) == []
+
+
+def a_worker_without_dev_null_says_so():
+    libc = libc_of_root()
+
+    def no_devices():
+        if libc.unshare(0x00020000) != 0 or libc.mount(None, b"/", None, 0x44000, None) != 0:  # CLONE_NEWNS; MS_REC | MS_PRIVATE
+            os._exit(99)
+        if libc.mount(p.dir.encode(), b"/dev", None, 4096, None) != 0:  # MS_BIND
+            os._exit(99)
+
+    with Project() as p:
+        w = project(p)
+        status, _, err = p.run("run", w, "-q", expect=None, preexec_fn=no_devices)
+        if status == 99:
+            skip("no folders can be mounted here")
+        assert status == 6 and "/dev/null" in err and "signal" not in err, (status, err)
+        p.run("run", w, "-q")
+
+
 if __name__ == "__main__":
-    main([a_database_that_cannot_be_opened_is_named, a_file_system_without_inodes_is_named])
+    main([a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
+          a_database_that_cannot_be_opened_is_named, a_file_system_without_inodes_is_named])

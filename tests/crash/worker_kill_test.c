@@ -298,7 +298,7 @@ static void a_program_that_is_not_the_worker_is_a_wrong_setting(void **state)
     err = (pl_error){ 0 };
     assert_int_equal(ch_worker_open(&w, &wrong, NULL), PL_OK);
     assert_int_equal(ch_worker_hello(w, &info, &err), PL_ECONFIG);
-    assert_string_equal(err.text, "/bin/true does not work: the chemistry worker was ended by signal 0 (it left by itself)");
+    assert_string_equal(err.text, "/bin/true does not work: the chemistry worker ended by itself, with exit status 0");
     ch_worker_close(w);
 }
 
