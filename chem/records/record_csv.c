@@ -164,23 +164,40 @@ static pl_code split_header(ch_reader *r, pl_error *err)
     return code;
 }
 
-static int column_named(const ch_reader *r, const char *name)
-{
-    for (int i = 0; i < r->n_columns; i++)
-        if (strcmp(r->columns[i], name) == 0)
-            return i;
-    for (int i = 0; i < r->n_columns; i++)
-        if (strcasecmp(r->columns[i], name) == 0)
-            return i;
-    return -1;
-}
+typedef int same_name(const char *a, const char *b); /* 0 if so, as strcmp */
 
-static int column_of(const ch_reader *r, const char *const *names, int n)
+/* The first column of that name, -1: none; *other: the second one. */
+static int column_named(const ch_reader *r, const char *name, same_name *compare, int *other)
 {
     int found = -1;
-    for (int i = 0; i < n && found < 0; i++)
-        found = column_named(r, names[i]);
+
+    *other = -1;
+    for (int i = r->n_columns - 1; i >= 0; i--)
+        if (compare(r->columns[i], name) == 0) {
+            *other = found;
+            found = i;
+        }
     return found;
+}
+
+/* Which of two columns gives all molecules, or their titles, must not be a guess. */
+static pl_code one_only(const ch_reader *r, int found, int other, const char *what, pl_error *err)
+{
+    if (other < 0)
+        return PL_OK;
+    return pl_fail(err, PL_ECONFIG, "%s:%lld: columns %d (\"%.60s\") and %d (\"%.60s\") may both be the %s; rename one of them",
+                   r->path, (long long)r->line, found + 1, r->columns[found], other + 1, r->columns[other], what);
+}
+
+/* The first name that a column has, in any letter case; -1: none. */
+static pl_code column_of(int *out, const ch_reader *r, const char *const *names, int n, const char *what, pl_error *err)
+{
+    int other = -1;
+
+    *out = -1;
+    for (int i = 0; i < n && *out < 0; i++)
+        *out = column_named(r, names[i], strcasecmp, &other);
+    return one_only(r, *out, other, what, err);
 }
 
 /* The only column with the word in its name; -1: there is none, or several, or the name may be several in a table with another
@@ -201,12 +218,15 @@ static int column_with(const ch_reader *r, const char *word)
 static pl_code column_asked(int *out, const ch_reader *r, const char *name, const char *what, pl_error *err)
 {
     int64_t number;
+    int other = -1;
     pl_text all = { 0 };
     pl_code code;
 
-    *out = column_named(r, name);
+    *out = column_named(r, name, strcmp, &other);
+    if (*out < 0)
+        *out = column_named(r, name, strcasecmp, &other);
     if (*out >= 0)
-        return PL_OK;
+        return one_only(r, *out, other, what, err);
     if (pl_parse_int(name, &number) && number >= 1 && number <= r->n_columns) {
         *out = (int)number - 1;
         return PL_OK;
@@ -248,11 +268,32 @@ pl_code ch_reader_headed(const ch_reader *r, const char *column, pl_error *err)
     return code;
 }
 
+static pl_code find_smiles(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
+{
+    static const char *const names[] = { "smiles", "canonical_smiles", "SMILES_string", "mol", "structure" };
+    pl_code code;
+
+    if (opts->smiles_column != NULL)
+        return column_asked(&r->smiles_column, r, opts->smiles_column, "SMILES", err);
+    code = column_of(&r->smiles_column, r, names, sizeof names / sizeof *names, "SMILES", err);
+    if (code != PL_OK || r->smiles_column >= 0 || (r->smiles_column = column_with(r, "smiles")) >= 0)
+        return code;
+    r->smiles_column = 0;
+    r->smiles_guessed = true;
+    return opts->smiles_later ? PL_OK : ch_reader_headed(r, r->columns[0], err);
+}
+
+static pl_code find_title(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
+{
+    static const char *const names[] = { "id",        "name",    "title",       "mol_id", "molecule_id", "compound",
+                                         "chembl_id", "zinc_id", "compound id", "cid",    "num" };
+
+    return opts->title_column != NULL ? column_asked(&r->title_column, r, opts->title_column, "title", err)
+                                      : column_of(&r->title_column, r, names, sizeof names / sizeof *names, "title", err);
+}
+
 pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
 {
-    static const char *const smiles[] = { "smiles", "canonical_smiles", "SMILES_string", "mol", "structure" };
-    static const char *const titles[] = { "id",        "name",    "title",       "mol_id", "molecule_id", "compound",
-                                          "chembl_id", "zinc_id", "compound id", "cid",    "num" };
     bool more;
     pl_code code = find_delimiter(r, err);
 
@@ -263,21 +304,9 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
     if (r->dropped > 0)
         return pl_fail(err, PL_ECONFIG, "%s: the first row, which names the columns, is longer than %zu bytes", r->path, r->limit);
     code = split_header(r, err);
-    if (code != PL_OK)
-        return code;
-    if (opts->smiles_column != NULL)
-        code = column_asked(&r->smiles_column, r, opts->smiles_column, "SMILES", err);
-    else if ((r->smiles_column = column_of(r, smiles, sizeof smiles / sizeof *smiles)) < 0 &&
-             (r->smiles_column = column_with(r, "smiles")) < 0) {
-        r->smiles_column = 0;
-        r->smiles_guessed = true;
-        code = opts->smiles_later ? PL_OK : ch_reader_headed(r, r->columns[0], err);
-    }
-    if (code == PL_OK && opts->title_column != NULL)
-        code = column_asked(&r->title_column, r, opts->title_column, "title", err);
-    else if (code == PL_OK)
-        r->title_column = column_of(r, titles, sizeof titles / sizeof *titles);
-    return code;
+    if (code == PL_OK)
+        code = find_smiles(r, opts, err);
+    return code == PL_OK ? find_title(r, opts, err) : code;
 }
 
 /* The first word of a cell is its SMILES; a name or a CXSMILES part may follow, but another line, or "+" and another molecule, would be

@@ -251,6 +251,15 @@ static void unit_take(st_fit_table *t)
         t->unit = t->units.unit.first;
 }
 
+/* Of y and Y that which is written so; asked for without either, both are meant. */
+static const char *target_other(const st_fit_table *t, const names *all, const char *target)
+{
+    for (int k = 0; k < all->n && strcmp(t->target, target) != 0; k++)
+        if (strcasecmp(all->name[k], target) == 0 && strcmp(all->name[k], t->target) != 0)
+            return all->name[k];
+    return NULL;
+}
+
 static pl_code table_judge(const st_fit_table *t, const st_fit_ask *ask, const names *all, pl_error *err)
 {
     char what[CH_RELATION_BYTES];
@@ -262,6 +271,9 @@ static pl_code table_judge(const st_fit_table *t, const st_fit_ask *ask, const n
                        (long long)t->problem_line, (long long)t->records, t->problem);
     if (t->target == NULL)
         return target_missing(t, ask->target, all, err);
+    if (target_other(t, all, ask->target) != NULL)
+        return pl_fail(err, PL_ECONFIG, "%s has %s and %s: which one? write it as the table does", t->path, t->target,
+                       target_other(t, all, ask->target));
     if (t->relation != NULL)
         return pl_fail(err, PL_ECONFIG, "%s:%s", t->path, t->relation);
     if (!st_fit_is_class(t) && ch_units_say(what, &t->units, t->target, ask->unit != NULL ? ask->unit : "") != NULL)

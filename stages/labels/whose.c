@@ -164,13 +164,23 @@ typedef struct names {
     const char *problem;          /* NULL: none         */
 } names;
 
-static const char *field_text(const ch_field *field, int n, const char *const *name)
+/* The InChIKey that the row has; *other: another one, NULL: there is none. */
+static const char *key_text(const char **other, const ch_field *field, int n)
 {
-    for (int k = 0; name[k] != NULL; k++)
-        for (int i = 0; i < n; i++)
-            if (strcasecmp(field[i].name, name[k]) == 0)
-                return field[i].text;
-    return "";
+    static const char *const name[] = { "inchikey", "inchi_key", "inchi key", "standard_inchi_key" };
+    const char *found = "";
+
+    *other = NULL;
+    for (size_t k = 0; k < sizeof name / sizeof *name; k++)
+        for (int i = 0; i < n; i++) {
+            if (strcasecmp(field[i].name, name[k]) != 0 || field[i].text[0] == '\0')
+                continue;
+            if (found[0] == '\0')
+                found = field[i].text;
+            else if (strcmp(found, field[i].text) != 0)
+                *other = field[i].text;
+        }
+    return found;
 }
 
 static void tried_add(names *x, st_whose *w, const char *what, const char *name)
@@ -315,8 +325,8 @@ static pl_code try_title(names *x, st_whose *w, pl_error *err)
 pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch_record *r, const ch_field *field, int n,
                       bool has_smiles, pl_error *err)
 {
-    static const char *const keys[] = { "inchikey", "inchi_key", "inchi key", "standard_inchi_key", NULL };
-    names x = { .key = field_text(field, n, keys), .title = r->title };
+    const char *other;
+    names x = { .key = key_text(&other, field, n), .title = r->title };
     int n_found = 0;
     pl_code code = PL_OK;
 
@@ -324,6 +334,10 @@ pl_code st_whose_find(st_found *out, const char **problem, st_whose *w, const ch
         code = try_key(&n_found, &x, w, x.key, "InChIKey", x.key, err), x.key_known = n_found > 0;
     else if (x.key[0] != '\0')
         x.problem = pl_sprintf(w->mem, "'%.*s' is no InChIKey", SHOWN, x.key);
+    if (other != NULL) {
+        x.problem = pl_sprintf(w->mem, "it has two InChIKeys, '%.*s' and '%.*s'", SHOWN, x.key, SHOWN, other);
+        x.refused = x.problem == NULL;
+    }
     if (code == PL_OK && has_smiles && r->len > 0 && r->problem == NULL)
         code = try_smiles(&x, w, r, err);
     if (code == PL_OK)

@@ -129,8 +129,22 @@ static int missing_find(pl_text *what, pl_text *set, const char **near, const st
     return missing;
 }
 
+/* The column of a model that several columns of a table are called; NULL: none. */
+static const char *twice_named(const st_given *g, const char *const *name, int n)
+{
+    for (int k = 0; k < g->columns->n; k++) {
+        int times = 0;
+        for (int i = 0; i < n && isnan(g->fixed[k]); i++)
+            times += strcmp(name[i], g->columns->name[k]) == 0;
+        if (times > 1)
+            return g->columns->name[k];
+    }
+    return NULL;
+}
+
 pl_code st_given_check(const st_given *g, const char *path, const char *const *name, int n, pl_error *err)
 {
+    const char *twice = twice_named(g, name, n);
     pl_text what = { 0 }, set = { 0 };
     const char *near = NULL;
     const int missing = missing_find(&what, &set, &near, g, name, n);
@@ -139,6 +153,9 @@ pl_code st_given_check(const st_given *g, const char *path, const char *const *n
 
     if (!pl_text_ok(&what) || !pl_text_ok(&set))
         code = pl_fail(err, PL_ENOMEM, "no memory for columns");
+    else if (twice != NULL)
+        code = pl_fail(err, PL_ECONFIG, "%s has several columns called %s, which the model reads: which one? rename the others",
+                       path, twice);
     else if (missing > 0 && n == 0)
         code =
             pl_fail(err, PL_ECONFIG,
@@ -155,13 +172,24 @@ pl_code st_given_check(const st_given *g, const char *path, const char *const *n
     return code;
 }
 
-/* As prepare takes it: of the first field of that name that is a number. */
+/* As prepare takes it: of the first field of that name. */
 static const ch_field *field_of(const ch_field *field, int n, const char *name)
 {
-    for (int i = 0; i < n; i++)
-        if (field[i].is_number && isfinite(field[i].value) && strcmp(field[i].name, name) == 0)
-            return &field[i];
-    return NULL;
+    const ch_field *f = ch_field_named(field, n, name);
+
+    return f != NULL && f->is_number && isfinite(f->value) ? f : NULL;
+}
+
+/* A record of SDF may have a field twice. In mem; NULL: it has not. */
+static const char *twice_there(const ch_field *f, const ch_field *field, int n, pl_arena *mem)
+{
+    const ch_field *other = ch_field_again(field, n, f);
+    const char *why;
+
+    if (other == NULL)
+        return NULL;
+    why = pl_sprintf(mem, "%s is there twice: '%.40s' and '%.40s'", f->name, f->text, other->text);
+    return why != NULL ? why : "a column that the model reads is there twice";
 }
 
 /* Why the value of column k of a record is in another unit than the models read, or, where these know none, than the first record has;
@@ -191,7 +219,7 @@ pl_code st_given_fill(st_given *g, st_asked *asked, const ch_field *field, int n
     for (int k = 0; k < g->columns->n && to != NULL; k++) {
         const ch_field *f = isnan(g->fixed[k]) ? field_of(field, n, g->columns->name[k]) : NULL;
         to[k] = f != NULL ? (float)f->value : g->fixed[k];
-        if (f != NULL)
+        if (f != NULL && (asked->problem = twice_there(f, field, n, asked->mem)) == NULL)
             asked->problem = unit_differs(g, k, f, field, n, asked->mem);
         if (isfinite(to[k]) && asked->problem == NULL)
             continue;

@@ -46,6 +46,7 @@ const pl_names *st_columns(const pl_workflow *wf)
 typedef struct look {
     const pl_names *columns;
     bool seen[PL_NAMES_MAX];
+    int named[PL_NAMES_MAX]; /* columns of a table */
     pl_names fields;
     int64_t records;
 } look;
@@ -77,6 +78,18 @@ static bool sees_all(const look *l)
     return true;
 }
 
+static void look_at_names(look *l, const ch_reader *reader)
+{
+    int n;
+    const char *const *column = ch_reader_columns(reader, &n);
+
+    for (int i = 0; i < n; i++) {
+        const int k = pl_names_find(l->columns, column[i]);
+        if (k >= 0)
+            l->named[k]++;
+    }
+}
+
 /* False: only the chemistry worker could list the records, or there are none. */
 static bool look_through(look *l, const pl_workflow *wf, const pl_input *in)
 {
@@ -88,6 +101,8 @@ static bool look_through(look *l, const pl_workflow *wf, const pl_input *in)
     pl_code code = scratch != NULL ? st_input_open(&reader, in, read->conf, NULL, NULL) : PL_ENOMEM;
     const bool ours = code == PL_OK && ch_format_is_ours(ch_reader_format(reader));
 
+    if (ours)
+        look_at_names(l, reader);
     while (code == PL_OK && ours && more && l->records < LOOKED_AT && !sees_all(l)) {
         code = ch_reader_next(reader, &r, &more, NULL);
         if (code == PL_OK && more)
@@ -108,6 +123,9 @@ static void judge(const look *l, const pl_input *in, const pl_node *at, pl_probl
         const char *what = l->seen[k] ? NULL
                                       : pl_sprintf(problems->mem, "%s: no column or data field %s, which a model reads", in->path,
                                                    l->columns->name[k]);
+        if (l->named[k] > 1)
+            pl_problem_add(problems, at, "%s has several columns called %s, which a model reads: which one? rename the others",
+                           in->path, l->columns->name[k]);
         if (what != NULL && l->fields.n > 0)
             pl_unknown_name(problems, at, what, l->columns->name[k], name, l->fields.n);
         else if (what != NULL)

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of which a column, a delimiter or a quote is not clear are refused, or told with their line, by every command that reads tables."""
+import os
+
+import sieve
+from sieve import Project
+
+FLAT = "  read: {unit: 50}\n  prepare: {conformers: {source: none}, labels: [logS]}\n"
+TRAIN = FLAT + """  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.8, valid: 0.1, test: 0.1}}
+  train: {name: m, family: [gp], targets: [{name: logS, unit: u}]}
+"""
+
+
+def chains(n, row="M%d,%s,%d.5"):
+    return "".join(row % (i, "C" * (i + 1), i) + "\n" for i in range(n))
+
+
+def library(p):
+    """40 alkanes, M0 to M39, and a model of them."""
+    p.put("lib.csv", "id,smiles,logS\n" + chains(40))
+    p.run("run", p.workflow([p.path("lib.csv")], TRAIN), "-q")
+    return "run/models/m.safetensors"
+
+
+def two_columns_with_molecules_are_refused():
+    with Project() as p:
+        model = library(p)
+        both = 'twice.csv:1: columns 2 ("SMILES") and 4 ("smiles") may both be the SMILES; rename one of them'
+        p.put("twice.csv", "id,SMILES,logS,smiles\n" + chains(40, "M%d,%s,%d.5,CCC"))
+        p.workflow([p.path("twice.csv")], TRAIN, name="two.yaml", workdir="two")
+        for words in (["predict", model, "twice.csv"], ["fit", "twice.csv", "--target", "logS"], ["label", "run", "twice.csv"],
+                      ["conformers", "twice.csv", "-o", "x.sdf"], ["run", "two.yaml"], ["check", "two.yaml"]):
+            status, out, err = p.run(*words, expect=None)
+            assert status == 2 and both in err, (words, status, out, err)
+        # one is named: as it is written, or by its number
+        for column, want in (("smiles", "CCC"), ("2", "C")):
+            out = p.run("predict", model, "twice.csv", "--smiles-column", column)[1].splitlines()
+            assert out[1].split(",")[1] == want, out
+        p.put("case.csv", "smiles,pIC50,PIC50\n" + "".join("%s,%d.5,7\n" % ("C" * (i + 1), i) for i in range(30)))
+        err = p.run("fit", "case.csv", "--target", "pic50", expect=2)[2]
+        assert "case.csv has pIC50 and PIC50: which one? write it as the table does" in err, err
+
+
+def two_inchikeys_of_a_row_are_told():
+    with Project() as p:
+        library(p)
+        key = p.one("SELECT inchikey FROM molecule LIMIT 1")
+        p.put("k.csv", "InChIKey,inchikey,logS\n%s,UHOVQNZJYSORNB-UHFFFAOYSA-N,1\n" % key)
+        err = p.run("label", "run", "k.csv", expect=2)[2]
+        assert "k.csv:2: it has two InChIKeys, '%s' and 'UHOVQNZJYSORNB-UHFFFAOYSA-N'" % key in err, err
+        p.put("k.csv", "InChIKey,inchikey,logS\n,%s,-1\n" % key)
+        p.run("label", "run", "k.csv", "--replace")
+
+
+def a_column_that_a_model_reads_is_there_once():
+    with Project() as p:
+        p.put("t.csv", "smiles,y,T\n" + "".join("%s,%d.5,%d\n" % ("C" * (i + 1), i, 300 + i) for i in range(40)))
+        p.run("fit", "t.csv", "--target", "y", "--inputs", "T", "-q")
+        p.put("two.csv", "smiles,y,T,T\nCC,1,,310\nCCO,2,300,310\n")
+        said = "two.csv has several columns called T, which %s reads: which one? rename the others"
+        err = p.run("predict", "y.safetensors", "two.csv", expect=2)[2]
+        assert said % "the model" in err, err
+        assert len(p.run("predict", "y.safetensors", "two.csv", "--set", "T=310")[1].splitlines()) == 3
+        with open(p.path("y.fit/train.yaml")) as f:
+            text = f.read()
+        assert "t.csv" in text
+        p.put("y.fit/two.yaml", text.replace("t.csv", "two.csv"))
+        for command in ("check", "run"):
+            err = p.run(command, "y.fit/two.yaml", expect=2)[2]
+            assert said % "a model" in err, err
+        mol = "ethane\n\n\n  2  1  0  0  0  0  0  0  0  0999 V2000\n" + "    0.0000    0.0000    0.0000 C   0  0\n    1.5000    0.0000    0.0000 C   0  0\n" \
+              "  1  2  1  0\nM  END\n>  <T>\n300\n\n>  <T>\n%s\n\n$$$$\n"
+        p.put("two.sdf", mol % "310" + mol % "300")
+        rows = p.run("predict", "y.safetensors", "two.sdf", "-c", "y,problem", expect=3)[1].splitlines()
+        assert rows[1] == ",T is there twice: '300' and '310'" and rows[2].endswith(",") and len(rows[2]) > 2, rows
+
+
+sieve.main([a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])
