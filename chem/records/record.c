@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "chem/records/csv_delimiter.h"
 #include "chem/records/gunzip.h"
 #include "chem/records/qm9bin.h"
 #include "chem/records/record_parts.h"
@@ -102,7 +103,7 @@ static const char *content_format(const char *data, size_t n)
         return "inchi";
     if (eol != NULL && ch_line_is_count(data, (size_t)(eol - data), &count))
         return "xyz";
-    if (eol != NULL && names_smiles(data, (size_t)(eol - data)))
+    if (eol != NULL && (names_smiles(data, (size_t)(eol - data)) || ch_delimiter_said(data, n) != '\0'))
         return "csv";
     return "smi";
 }

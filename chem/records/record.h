@@ -23,7 +23,8 @@
  *   pdb            MODEL ... ENDMDL if the file has MODEL lines, else up to END or to a
  *                  HEADER, TITLE or COMPND after atoms, else the whole file
  *   csv tsv        a row (quotes may span lines); the first row names the columns.
- *                  A row with values beyond the last column has a problem
+ *                  A row with values beyond the last column, or with text behind a closing
+ *                  quote, has a problem. A line such as sep=; may be before the names
  *   anything else  the whole file is given to the chemistry worker, which lists
  *                  its molecules (opts.lister); each comes back as a record of
  *                  format sdf. A file that it cannot list is one record with a problem. If it

@@ -6,10 +6,21 @@
 #include <strings.h>
 
 #include "chem/molecule/valence.h"
+#include "chem/records/csv_delimiter.h"
 #include "chem/records/cxsmiles.h"
 #include "chem/records/record_parts.h"
 
 enum { QUOTED_LINES_MAX = 100 };
+
+/* Blanks before a quote are no part of the value, and the quote begins it. */
+static const char *past_blanks(const char *s, const char *end, char delimiter)
+{
+    const char *from = s;
+
+    while (from < end && *from != delimiter && ch_line_blank(from, 1))
+        from++;
+    return from < end && *from == '"' ? from : s;
+}
 
 bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out, ch_quote *quote)
 {
@@ -22,6 +33,7 @@ bool ch_csv_field(const char **at, const char *end, char delimiter, pl_text *out
         out->s[0] = '\0';
     if (s > end)
         return false;
+    s = past_blanks(s, end, delimiter);
     quoted = s < end && *s == '"';
     if (quoted) {
         *quote = CH_QUOTE_OPEN;
@@ -77,6 +89,8 @@ static pl_code read_quoted(ch_reader *r, const ch_line *first, pl_text *field, p
         pl_text_add_n(&r->raw, line.s, line.len);
         how = quotes_of(r, field);
     }
+    if (how == CH_QUOTE_LOOSE && second_offset < 0)
+        ch_reader_set_problem(r, "csv: text behind a closing quote; a quote within quotes is written twice");
     if (how == CH_QUOTE_GOOD || (how == CH_QUOTE_LOOSE && second_offset < 0))
         return PL_OK;
     r->raw.len = first_len;
@@ -110,24 +124,41 @@ static pl_code read_row(ch_reader *r, bool *more, pl_error *err)
     return code;
 }
 
-/* Chooses the delimiter by the first line that is not blank, before that line is read, because quotes may extend beyond it. */
+/* Reads past the line that names the delimiter. */
+static pl_code said_take(ch_reader *r, char said, pl_error *err)
+{
+    ch_line line;
+    bool more = true;
+    pl_code code;
+
+    do
+        code = ch_source_line(r->src, &line, &more, err);
+    while (code == PL_OK && more && ch_line_blank(line.s, line.len));
+    if (code != PL_OK)
+        return code;
+    r->delimiter = said;
+    return strchr(",;\t|", said) != NULL
+               ? PL_OK
+               : pl_fail(err, PL_ECONFIG, "%s:%lld: \"sep=%c\": values are separated by a comma, a semicolon, a tab or |", r->path,
+                         (long long)line.number, said);
+}
+
+/* Chooses the delimiter by the row of names before that is read, because quotes may extend beyond its line. */
 static pl_code find_delimiter(ch_reader *r, pl_error *err)
 {
-    const char *s, *signs = ",;\t";
-    size_t n, end;
+    const bool tabs = strcmp(r->format->name, "tsv") == 0;
+    const char *s;
+    size_t n;
+    char said, found;
     pl_code code = ch_source_peek(r->src, &s, &n, err);
 
-    r->delimiter = strcmp(r->format->name, "tsv") == 0 ? '\t' : ',';
-    if (code != PL_OK || r->delimiter == '\t')
+    if (code != PL_OK)
         return code;
-    while (n > 0 && ch_line_blank(s, 1))
-        s++, n--;
-    for (end = 0; end < n && s[end] != '\n' && s[end] != '\r'; end++)
-        continue;
-    while (*signs != '\0' && memchr(s, *signs, end) == NULL)
-        signs++;
-    if (*signs != '\0')
-        r->delimiter = *signs;
+    said = ch_delimiter_said(s, n);
+    if (said != '\0')
+        return said_take(r, said, err);
+    found = tabs ? '\t' : ch_delimiter_find(s, n);
+    r->delimiter = found != '\0' ? found : ',';
     return PL_OK;
 }
 
@@ -303,6 +334,8 @@ pl_code ch_begin_csv(ch_reader *r, const ch_reader_opts *opts, pl_error *err)
         return code; /* an empty file: no columns and no records */
     if (r->dropped > 0)
         return pl_fail(err, PL_ECONFIG, "%s: the first row, which names the columns, is longer than %zu bytes", r->path, r->limit);
+    if (r->problem.len > 0)
+        return pl_fail(err, PL_ECONFIG, "%s:%lld: the row of names: %s", r->path, (long long)r->line, r->problem.s);
     code = split_header(r, err);
     if (code == PL_OK)
         code = find_smiles(r, opts, err);

@@ -55,10 +55,101 @@ static void two_csv_columns_for_one_thing_are_refused(void **state)
     }
 }
 
+/* Of "1"2 nobody knows whether 1, 12 or 1"2 is meant. */
+static void text_behind_a_closing_quote_is_bad(void **state)
+{
+    static const char behind[] = "csv: text behind a closing quote; a quote within quotes is written twice";
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", "smiles,y\nC,\"1\"2\nCC,\"1\" \nCCC,1\"2\nCCCC,\"a\"\"b\"\n\"CC\"C,1\n\"C,1\nCO,\"\"\"\"\nCN,\"2\n");
+    assert_int_equal(s.n, 8);
+    assert_string_equal(s.problem[0], behind);
+    for (int i = 1; i < 4; i++)
+        assert_null(s.problem[i]);
+    assert_string_equal(s.problem[4], behind);
+    assert_string_equal(s.problem[5], "csv: a quote that is not closed");
+    assert_null(s.problem[6]);
+    assert_string_equal(s.problem[7], "csv: a quote that is not closed");
+    forget(&s);
+}
+
+/* The comma within is no end: "3 would be the name and 4" the value. */
+static void a_quote_behind_blanks_begins_a_value(void **state)
+{
+    const ch_reader_opts opts = { .title_column = "name" };
+    static const char text[] = "smiles, \"name\", y\nCC, \"3, 4\",  5\n \"CCO\" ,\t\"a\", 6\nCCC, a \"b\", 7\n";
+    seen s;
+
+    (void)state;
+    read_data(&s, ".csv", text, sizeof text - 1, &opts);
+    assert_int_equal(s.n, 3);
+    assert_string_equal(s.text[0], "CC\t3, 4");
+    assert_string_equal(s.text[1], "CCO\ta");
+    assert_string_equal(s.text[2], "CCC\ta \"b\"");
+    forget(&s);
+}
+
+static void assert_refused(const char *ending, const char *text, const char *why)
+{
+    ch_reader *r = NULL;
+    pl_error err = { 0 };
+
+    write_file(ending, text, strlen(text), false);
+    if (ch_reader_open(&r, path, NULL, NULL, &err) == PL_OK)
+        fail_msg("%s is read", text);
+    if (strstr(err.text, why) == NULL)
+        fail_msg("%s: %s", text, err.text);
+    (void)unlink(path);
+}
+
+static void names_with_bad_quotes_are_refused(void **state)
+{
+    (void)state;
+    assert_refused(".csv", "smiles,\"y\"z\nC,1\n", ".csv:1: the row of names: csv: text behind a closing quote");
+    assert_refused(".csv", "\nsmiles,\"y\nC,1\n", ".csv:2: the row of names: csv: a quote that is not closed");
+}
+
+/* The row of names, which sign is between its values, and the SMILES of the first row. */
+static void the_delimiter_is_not_within_a_name(void **state)
+{
+    static const struct {
+        const char *ending, *text, *row;
+        int64_t line;
+    } c[] = {
+        { ".csv", "\"a;b\",smiles\n1,C\n", "C\t", 2 },
+        { ".csv", "\"a,b\";smiles\n1;C\n", "C\t", 2 },
+        { ".csv", "\"a,b;c\"\tsmiles\n1\tC\n", "C\t", 2 },
+        { ".csv", "\"a\"\",b\";smiles\n1;C\n", "C\t", 2 },
+        { ".csv", "\"a\n,b\";smiles\n1;C\n", "C\t", 3 },
+        { ".csv", "smiles;IC50 (nM, 37 C);pH\nC;1;7\n", "C\t", 2 },
+        { ".csv", "IC50 (nM; pH 7),SMILES\n1,C\n", "C\t", 2 },
+        { ".csv", "sep=;\nname,x;smiles\n1;C\n", "C\t", 3 },
+        { ".csv", "\xef\xbb\xbfsep=,\r\nx;y,smiles\r\n1,C\r\n", "C\t", 3 },
+        { ".csv", "\"SEP=\t\"\nx;y\tsmiles\n1\tC\n", "C\t", 3 },
+        { ".csv", "sep=|\nx|smiles\n1|C\n", "C\t", 3 },
+        { ".txt", "sep=;\nx;smiles\n1;C\n", "C\t", 3 },
+        { ".tsv", "sep=;\nx;smiles\n1;C\n", "C\t", 3 },
+        { ".csv", "sep=x,smiles\n1,C\n", "C\t", 2 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        seen s;
+        read_text(&s, c[i].ending, c[i].text);
+        if (s.n != 1 || s.problem[0] != NULL || strcmp(s.text[0], c[i].row) != 0 || s.line[0] != c[i].line)
+            fail_msg("%s: %d records, %s, line %lld", c[i].text, s.n, s.n > 0 ? s.text[0] : "", s.n > 0 ? (long long)s.line[0] : 0);
+        forget(&s);
+    }
+    assert_refused(".csv", "sep=:\nx:smiles\n1:C\n", ".csv:1: \"sep=:\": values are separated by a comma, a semicolon, a tab or |");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_csv_columns_for_one_thing_are_refused),
+        cmocka_unit_test(two_csv_columns_for_one_thing_are_refused), cmocka_unit_test(text_behind_a_closing_quote_is_bad),
+        cmocka_unit_test(a_quote_behind_blanks_begins_a_value),      cmocka_unit_test(names_with_bad_quotes_are_refused),
+        cmocka_unit_test(the_delimiter_is_not_within_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
