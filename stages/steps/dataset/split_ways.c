@@ -110,8 +110,7 @@ static void times_tell(const split_state *s, int64_t n)
         if (i == 0 || s->m[i].part != s->m[i - 1].part)
             pl_text_addf(&text, "%s%s from %.10g", i ? ", " : "", st_part_name[s->m[i].part], s->m[i].value);
     if (n > 0)
-        pl_event_add(s->env, PL_INFO, "%s to %.10g; %lld %s no %s", pl_text_str(&text), s->m[n - 1].value, (long long)(s->n - n),
-                     pl_plural(s->n - n, "molecule has", "molecules have"), s->conf->column);
+        pl_event_add(s->env, PL_INFO, "%s to %.10g", pl_text_str(&text), s->m[n - 1].value);
     pl_text_free(&text);
 }
 
@@ -140,6 +139,7 @@ pl_code st_split_time(split_state *s, pl_error *err)
                      pl_plural(several, "molecule has", "molecules have"), s->conf->column,
                      pl_plural(several, "it counts", "each counts"));
     times_tell(s, n);
+    without_part_tell(s, s->n - n, "it has no", "they have no", s->conf->column);
     return PL_OK;
 }
 
