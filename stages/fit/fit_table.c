@@ -108,6 +108,7 @@ static void number_count(st_fit_table *t, double x)
     t->numbers++;
     t->zeros += x == 0;
     t->ones += x == 1;
+    pl_two_add(&t->two, x);
 }
 
 static void value_count(st_fit_table *t, const ch_field *f, int64_t line, pl_arena *mem)

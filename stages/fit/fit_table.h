@@ -11,6 +11,7 @@
 #include "pipeline/base/arena.h"
 #include "pipeline/base/error.h"
 #include "pipeline/base/text.h"
+#include "pipeline/base/two.h"
 #include "stages/fit/fit_columns.h"
 
 typedef struct st_fit_ask {
@@ -30,6 +31,7 @@ typedef struct st_fit_table {
     int64_t records, numbers, empty, texts;
     int64_t zeros, ones;      /* of the numbers */
     double low, high;         /* of the numbers */
+    pl_two two;               /* the same       */
     int64_t commas, censored; /* of the texts: 1,5 and >10 */
     int64_t text_line;        /* of the first text */
     const char *text;         /* it; "" */

@@ -77,4 +77,31 @@ def a_column_that_a_model_reads_is_there_once():
         assert rows[1] == ",T is there twice: '300' and '310'" and rows[2].endswith(",") and len(rows[2]) > 2, rows
 
 
-sieve.main([a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])
+def two_values_that_are_no_classes_are_told():
+    with Project() as p:
+        for values, check, fit in (
+                ((1, 2), "y: 40 numbers in 40 records; all are 1 or 2, and learned as numbers: for two classes write 0 and 1, and set "
+                         "prepare: {properties: {y: {task: classification}}}", "task: numbers from 1 to 2, and no other; for two classes write 0 and 1"),
+                ((1, -1), "all are -1 or 1, and learned as numbers", "task: numbers from -1 to 1, and no other"),
+                ((0, 1), "all are 0 or 1, and learned as numbers: for two classes set prepare:", "task: two classes"),
+                ((1, 2, 3), "y: 40 numbers in 40 records\n", "task: numbers from 1 to 3\n")):
+            p.put("t.csv", "smiles,y\n" + "".join("%s,%g\n" % ("C" * (i + 1), values[i % len(values)]) for i in range(40)))
+            p.workflow([p.path("t.csv")], TRAIN.replace("logS", "y"))
+            assert check in p.run("check", "w.yaml")[1]
+            assert fit in "".join(p.run("fit", "t.csv", "--target", "y", "-o", "m%d.safetensors" % len(fit), "--family", "gp")[1:])
+
+
+def titles_of_copies_name_their_molecule():
+    """As the tables of a run write them: those of all its records, with a semicolon between."""
+    with Project() as p:
+        p.put("lib.csv", "id,smiles,logS\n" + chains(40) + "A,OCC,\nB,CCO,\nC,CCCO,\nB,CCCO,\nA; B,NCC,\n")
+        p.run("run", p.workflow([p.path("lib.csv")], TRAIN), "-q")
+        p.put("t.csv", "title,logS\nC; B,3.25\n")
+        out = p.run("label", "run", "t.csv")[1]
+        assert "logS: 1 label" in out, out
+        assert p.rows("SELECT smiles FROM label JOIN molecule USING(mol_id) WHERE value=3.25") == [("CCCO",)]
+        p.put("t.csv", "title,logS\nA; B,3.25\n")
+        assert "several molecules have the title 'A; B'" in p.run("label", "run", "t.csv", expect=2)[2]
+
+
+sieve.main([titles_of_copies_name_their_molecule, two_values_that_are_no_classes_are_told, a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])

@@ -29,7 +29,8 @@ void st_fit_table_print(const st_fit_table *t, bool classes, bool network, const
         pl_cmd_print("task: two classes, %s of 1 and %s of 0; the model predicts the probability of 1\n", pl_count_str(t->ones, a),
                      pl_count_str(t->zeros, b));
     else
-        pl_cmd_print("task: numbers from %.4g to %.4g\n", t->low, t->high);
+        pl_cmd_print("task: numbers from %.4g to %.4g%s\n", t->low, t->high,
+                     t->two.n == 2 && !st_fit_is_class(t) ? ", and no other; for two classes write 0 and 1" : "");
     if (t->unit != NULL)
         pl_cmd_print("unit: %s, by column %s (--unit names another)\n", t->unit, t->units.unit.name);
     for (int k = 0; k < t->columns.n; k++)

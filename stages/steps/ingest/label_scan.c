@@ -7,6 +7,7 @@
 
 #include "chem/records/record.h"
 #include "chem/records/relation.h"
+#include "pipeline/base/two.h"
 #include "pipeline/workflow/settings.h"
 #include "stages/database/measured.h"
 #include "stages/steps/ingest/columns.h"
@@ -31,6 +32,7 @@ typedef struct label {
     int64_t numbers, empty, texts[ST_TEXTS], zeros, ones;
     int64_t limits;   /* that are learned from */
     double low, high; /* of the numbers */
+    pl_two two;       /* the same       */
     st_placeholders odd_numbers;
     const char *text, *odd; /* the first text, and the first value that is no class: "a.csv:3: '>10'" */
     const char *twice;      /* a table with several columns of this name; NULL: none */
@@ -259,6 +261,7 @@ static bool count(scan *s, label *l, const pl_input *in, const ch_record *r, con
     }
     l->low = l->numbers == 0 || f->value < l->low ? f->value : l->low;
     l->high = l->numbers == 0 || f->value > l->high ? f->value : l->high;
+    pl_two_add(&l->two, f->value);
     st_placeholders_add(&l->odd_numbers, f->value, r->line);
     l->numbers++;
     l->zeros += f->value == 0;
@@ -481,6 +484,17 @@ static void add_count(pl_text *out, bool *any, int64_t n, const char *what)
     *any = true;
 }
 
+/* Classes that are learned as numbers. */
+static void say_two(const label *l, pl_text *out)
+{
+    if (l->is_class || !l->learned || l->two.n != 2 || l->limits > 0)
+        return;
+    pl_text_addf(
+        out,
+        "; all are %.10g or %.10g, and learned as numbers: for two classes %sset prepare: {properties: {%s: {task: classification}}}",
+        l->low, l->high, l->zeros > 0 && l->ones > 0 ? "" : "write 0 and 1, and ", l->name);
+}
+
 static void say(const scan *s, const label *l, pl_text *out)
 {
     const double for_training = ceil(s->need.share * (double)values_of(l) - 1e-9);
@@ -500,6 +514,7 @@ static void say(const scan *s, const label *l, pl_text *out)
     pl_text_add(out, any ? ": they give no label" : "");
     if (l->text != NULL)
         pl_text_addf(out, "; the first text: %s", l->text);
+    say_two(l, out);
     if (l->learned && s->whole && !is_too_rare(s, l) && for_training < (double)s->need.fewest &&
         !st_label_comes_later(s->wf, l->name))
         pl_text_addf(out, "; about %.0f are for training, and at least %d are needed", for_training, (int)s->need.fewest);
