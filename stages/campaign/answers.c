@@ -13,6 +13,7 @@
 #include "pipeline/run/run.h"
 #include "stages/campaign/campaign.h"
 #include "stages/database/measured.h"
+#include "stages/database/schema.h"
 #include "stages/labels/stated.h"
 #include "stages/labels/whose.h"
 #include "stages/steps/ingest/label_scan.h"
@@ -107,7 +108,7 @@ static pl_code name_add(names *x, name_kind kind, const char *text, int64_t at, 
     return PL_OK;
 }
 
-/* Those of all records of the molecule. st: a row for each record, its two SMILES and its title. */
+/* Those of all records of the molecule, and of them together. st: a row for each record, its two SMILES and its title. */
 static pl_code names_add(names *x, sqlite3_stmt *st, const char *inchikey, int64_t at, pl_arena *mem, pl_error *err)
 {
     pl_code code = name_add(x, INCHIKEY, inchikey, at, mem, err);
@@ -134,7 +135,9 @@ static pl_code names_of(names *out, const st_campaign *x, pl_store *s, const st_
         code = pl_db_prepare(s->db, &st,
                              "SELECT nullif(r.raw_smiles,''), m.smiles, CASE WHEN r.title NOT IN (SELECT title FROM "
                              "temp.shared_titles) THEN nullif(r.title,'') END FROM molecule m JOIN record r ON r.mol_id=m.mol_id "
-                             "WHERE m.inchikey=?1 OR (m.inchikey='' AND m.smiles=?1)",
+                             "WHERE m.inchikey=?1 OR (m.inchikey='' AND m.smiles=?1) "
+                             "UNION ALL SELECT NULL, NULL, " ST_TITLES " FROM molecule m WHERE m.inchikey=?1 AND "
+                             "(SELECT count(nullif(title,'')) FROM record r WHERE r.mol_id=m.mol_id)>1",
                              err);
     for (int64_t i = 0; i < n && code == PL_OK; i++)
         code = names_add(out, st, row[i].inchikey, i, x->mem, err);

@@ -7,6 +7,7 @@
 
 #include "pipeline/base/stop.h"
 #include "pipeline/base/text.h"
+#include "stages/database/schema.h"
 #include "stages/steps/ingest/prepared_as.h"
 
 enum { KEY = 27, SKELETON = 14, SHOWN = 60 };
@@ -39,10 +40,12 @@ static pl_code settings_read(st_prepare_conf *c, pl_store *s, pl_error *err)
 
 /* ---- open, close ---- */
 
-/* Titles of records have no index in results.db. */
+/* Titles of records have no index in results.db. A molecule of several records is also called by all of them, as tables of a run write it. */
 static const char titles_sql[] =
     "CREATE TEMP TABLE titles(title TEXT, mol_id INTEGER, PRIMARY KEY(title,mol_id)) WITHOUT ROWID;"
-    "INSERT OR IGNORE INTO temp.titles SELECT title, mol_id FROM record WHERE title<>'' AND mol_id IS NOT NULL";
+    "INSERT OR IGNORE INTO temp.titles SELECT title, mol_id FROM record WHERE title<>'' AND mol_id IS NOT NULL;"
+    "INSERT OR IGNORE INTO temp.titles SELECT " ST_TITLES ", m.mol_id FROM molecule m WHERE m.mol_id IN"
+    " (SELECT mol_id FROM record WHERE title<>'' AND mol_id IS NOT NULL GROUP BY mol_id HAVING count(*)>1)";
 
 pl_code st_whose_open(st_whose **out, pl_store *s, pl_arena *mem, pl_error *err)
 {
