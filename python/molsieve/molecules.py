@@ -17,7 +17,7 @@ ModelLike = Union[str, "os.PathLike[str]"]
 
 
 def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, smiles_column: Optional[str] = None,
-            columns: Optional[Sequence[str]] = None, id_column: Optional[str] = None, input_format: Optional[str] = None,
+            columns: "str | Sequence[str] | None" = None, id_column: Optional[str] = None, input_format: Optional[str] = None,
             set: Optional[Mapping[str, float]] = None, structures: Optional[str] = None,  # noqa: A002 - the option --set
             count: Optional[int] = None, seed: Optional[int] = None,
             engine: Optional[str] = None, jobs: Optional[int] = None) -> "pandas.DataFrame":
@@ -28,7 +28,7 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
     set        {"temperature": 37}: one value for all molecules of a column that the model reads
 
     A model that reads columns, such as a temperature, finds them in the DataFrame; a missing value there is a `problem`. `columns` may
-    name columns of the DataFrame, too.
+    name columns of the DataFrame, too: a list, or the text of the option, "smiles,mw".
 
     The columns of a property P are those of `molsieve help predict`: P, P_unit, P_interval90 (half-width of the 90 % prediction
     interval), P_similarity, P_domain ("inside" or "outside"), P_reasons; and `problem`. A molecule without a prediction is a row
@@ -47,12 +47,18 @@ def predict(model: "ModelLike | Sequence[ModelLike]", molecules: Molecules, *, s
         else:
             texts, given = Texts(molecules, smiles_column), os.path.join(folder, "molecules.csv")
             id_name, smiles_name = texts.write(given, others=True)
-            wanted = None if columns is None else ["title", *(c for c in columns if c != "title")]
-            options += flags(smiles_column=smiles_name, id_column=id_name, columns=wanted)
+            options += flags(smiles_column=smiles_name, id_column=id_name, columns=_titled(columns))
         done = program.call("predict", models, given, "--output", answers, "--quiet", *options, allowed=(0, 3))
         rows = json_lines(answers)
     _warn(done)
     return _indexed(rows, texts)
+
+
+def _titled(columns: "str | Sequence[str] | None") -> "str | List[str] | None":
+    """With the title, which tells whose row an answer is."""
+    if isinstance(columns, str):
+        return columns if "title" in columns.split(",") else "title," + columns
+    return None if columns is None else ["title", *(c for c in columns if c != "title")]
 
 
 def _set_word(values: Optional[Mapping[str, float]]) -> Optional[str]:

@@ -38,7 +38,7 @@ class Results:
 
     def query(self, sql: str) -> "pandas.DataFrame":
         """The answer to an SQL query, a table or a view (`molsieve help query`). Only reading is possible."""
-        return frame_of(json.loads(program.call("query", "--json", sql, self.path).out))
+        return frame_of(json.loads(program.call("query", "--json", "--", sql, self.path).out))
 
     def search(self, **conditions: Any) -> "pandas.DataFrame":
         """`molsieve.search` in these results."""

@@ -85,8 +85,10 @@ static void add_json_cell(pl_text *out, sqlite3_stmt *st, int i)
     int type = sqlite3_column_type(st, i);
     char buf[64];
 
-    if (type == SQLITE_NULL || (type == SQLITE_FLOAT && !isfinite(sqlite3_column_double(st, i)))) {
+    if (type == SQLITE_NULL) {
         pl_text_add(out, "null");
+    } else if (type == SQLITE_FLOAT && !isfinite(sqlite3_column_double(st, i))) {
+        pl_text_add(out, sqlite3_column_double(st, i) < 0 ? "-9.0e+999" : "9.0e+999"); /* as SQLite's own JSON */
     } else if (type == SQLITE_BLOB) {
         pl_text_add(out, "\"");
         add_hex(out, st, i);

@@ -34,6 +34,9 @@ bad = molsieve.predict("esol", [None, float("nan"), pandas.NA, "CCO\\nCCC", "C\\
 assert bad.logS.isna().all() and bad.logS.dtype == bad.logS_interval90.dtype == "float64" and bad.problem.notna().all(), bad
 two = molsieve.predict("esol", ["CCO"], columns=["smiles", "logS", "mw"])
 assert list(two.columns) == ["smiles", "logS", "mw"] and abs(two.mw[0] - 46.07) < 0.01, two
+for word in ("mw", "mw,logS", "title,mw"):
+    one = molsieve.predict("esol", ["CCO"], columns=word)
+    assert list(one.columns) == [x for x in word.split(",") if x != "title"] and abs(one.mw[0] - 46.07) < 0.01, one
 for wrong in ("CCO", [1]):
     try:
         molsieve.predict("esol", wrong)
@@ -162,6 +165,7 @@ told(lambda: run(max_time="0.001s"))
 run({"stages": {"rank": {"top": 5}}, "name": "it's: 1"})
 told(lambda: molsieve.results("run").query("DELETE FROM hit"))
 told(lambda: molsieve.results("run").query("SELECT 1 AS a, 2 AS a"))
+assert list(molsieve.results("run").query("-- the largest\\nSELECT 9e999 AS a, -9e999 AS b").iloc[0]) == [float("inf"), float("-inf")]
 with open("run/.lock") as lock:
     fcntl.flock(lock, fcntl.LOCK_EX)
     told(run)

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import sqlite3
 
@@ -55,6 +56,8 @@ def results_can_be_asked_and_exported():
         assert "v_funnel" in p.run("query")[1]
         assert json.loads(p.run("query", "--json", "v_funnel")[1])[0]["records"] == 12
         assert json.loads(p.run("query", "--json", "SELECT 1 AS a WHERE 0")[1]) == []
+        assert json.loads(p.run("query", "--json", "SELECT 9e999 AS a, -9e999 AS b, NULL AS c")[1]) == [{"a": math.inf, "b": -math.inf, "c": None}]
+        assert json.loads(p.run("query", "--json", "--", "-- a comment\nSELECT 1 AS a")[1]) == [{"a": 1}]
         p.put("q.sql", "-- a comment\nSELECT count(*) AS n\n FROM molecule;\n-- the end\n")
         assert json.loads(p.run("query", "--json", "--file", "q.sql")[1]) == [{"n": 12}]
 
