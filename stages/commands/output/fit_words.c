@@ -249,6 +249,7 @@ void st_fit_errors_print(const pl_app *app, const char *results, bool classes)
     pl_cmd_print("  %-28s%9s%9s%9s\n", "", headings[classes][0], headings[classes][1], headings[classes][2]);
     rows_print(&f);
     if (!classes && !isnan(f.interval90))
-        pl_cmd_print("90 %% of them are within %.3g%s%s of the prediction.\n", f.interval90, f.unit[0] != '\0' ? " " : "", f.unit);
+        pl_cmd_print("Of further molecules like these, 90 %% are expected within %.3g%s%s of the prediction.\n", f.interval90,
+                     f.unit[0] != '\0' ? " " : "", f.unit);
     verdict_print(&f, classes);
 }
