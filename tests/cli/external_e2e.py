@@ -31,6 +31,7 @@ case $smiles in
   CCCCCCCC) i=0; while true; do head -c 900000 /dev/zero > f$i; i=$((i+1)); done ;;
   CCCCCCCCC) (sleep 300 & sleep 300 &); mkdir -p a/b; touch a/b/c; chmod 0 a/b a; echo "points 7" ;;
   CCCCCCCCCC) echo "points 1e999" ;;
+  CCl|CBr) echo "points 999" ;;
   CO) echo "points 1.5"; echo "points -2.5"; echo "points 2.5" ;;
   CN) echo $$ > pid; echo "$PWD/x $POINTS $OMP_NUM_THREADS $LC_ALL" >&2; exit 1 ;;
   *) echo "points ${#smiles}" ;;
@@ -545,8 +546,19 @@ def three_ligands_get_the_scores_of_vina_by_hand():
         assert [a[68:].split() for a in atoms if a[13] == "O"][2:] == [["-0.425", "OA"], ["-0.251", "OA"]], text  # as obabel --partialcharge gasteiger
 
 
+def a_score_that_may_stand_for_none_is_told():
+    with Project() as p:
+        told = "SELECT level, message FROM event WHERE message LIKE '%999%'"
+        p.run("run", project(p, ["CCO", "CCOC", "CCl", "CCN"]), "-q")
+        assert p.rows(told) == []  # one molecule may have it
+        err = p.run("run", project(p, ["CCO", "CCOC", "CCl", "CBr", "CCN"]), "-q")[2]
+        want = ("points is 999 for 2 molecules, and between 3 and 4 for others, and ranked as a score: if the program means that it has none, "
+                "let it print no number")
+        assert p.rows(told) == [("warn", want)] and want in err, err
+
+
 if __name__ == "__main__":
-    main([a_file_that_changes_meanwhile_ends_the_run, long_numbers_keep_their_end, poses_are_structures_of_the_molecule, of_structures_with_equal_values_the_first_counts,
+    main([a_score_that_may_stand_for_none_is_told, a_file_that_changes_meanwhile_ends_the_run, long_numbers_keep_their_end, poses_are_structures_of_the_molecule, of_structures_with_equal_values_the_first_counts,
           three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           the_example_with_a_python_script_gives_its_numbers,
           a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,

@@ -45,16 +45,23 @@ static bool is_far(const st_placeholders *p, double value)
     return range > 0 && (value < p->low - range || value > p->high + range);
 }
 
+int st_placeholders_find(const st_placeholders *p)
+{
+    for (int i = 0; i < ST_NINES; i++)
+        if (p->nines[i].n >= 2 && is_far(p, p->nines[i].value))
+            return i;
+    return -1;
+}
+
 int64_t st_placeholders_say(char out[ST_PLACEHOLDER_BYTES], const st_placeholders *p, const char *name)
 {
-    for (int i = 0; i < ST_NINES; i++) {
-        if (p->nines[i].n < 2 || !is_far(p, p->nines[i].value))
-            continue;
-        (void)snprintf(out, ST_PLACEHOLDER_BYTES,
-                       "%.60s is %.10g in %lld rows, and between %.4g and %.4g in others: if that means \"not measured\", leave "
-                       "these cells empty",
-                       name, p->nines[i].value, (long long)p->nines[i].n, p->low, p->high);
-        return p->nines[i].line;
-    }
-    return 0;
+    const int i = st_placeholders_find(p);
+
+    if (i < 0)
+        return 0;
+    (void)snprintf(out, ST_PLACEHOLDER_BYTES,
+                   "%.60s is %.10g in %lld rows, and between %.4g and %.4g in others: if that means \"not measured\", leave "
+                   "these cells empty",
+                   name, p->nines[i].value, (long long)p->nines[i].n, p->low, p->high);
+    return p->nines[i].line;
 }

@@ -22,6 +22,9 @@ typedef struct st_placeholders {
 
 void st_placeholders_add(st_placeholders *p, double value, int64_t line);
 
+/* Which of p->nines is one; -1: none. */
+int st_placeholders_find(const st_placeholders *p);
+
 /* The first line of a placeholder of the column `name`, and what to say of it; 0: there is none. */
 int64_t st_placeholders_say(char out[ST_PLACEHOLDER_BYTES], const st_placeholders *p, const char *name);
 

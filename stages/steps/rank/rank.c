@@ -509,6 +509,8 @@ static pl_code finish(void *state, pl_error *err)
     if (code == PL_OK && s->retrieval != NULL)
         code = st_retrieval_put(s->retrieval, s->env, s->conf->actives, err);
     if (code == PL_OK)
+        code = st_rank_odd(s, err);
+    if (code == PL_OK)
         say(s);
     return code;
 }

@@ -94,6 +94,9 @@ pl_code st_rank_count(st_ranking *s, pl_error *err);                   /* after 
 pl_code st_rank_funnel_put(st_ranking *s, pl_error *err);              /* into the table metric */
 void st_rank_funnel_say(pl_text *out, const st_ranking *s);
 
+/* rank_odd.c: warns of a score such as 999 with which a program of the user's may say that it has none. */
+pl_code st_rank_odd(const st_ranking *s, pl_error *err);
+
 void st_rank_free(st_ranking *s); /* zeroed is fine */
 
 #endif
