@@ -52,7 +52,7 @@ typedef struct predict {
     ch_reader *reader;
     st_out out; /* closed: standard output */
     int64_t n_records;
-    bool has_titles, quiet, by_name; /* by_name: the format is that of the output's name */
+    bool has_titles, quiet, by_name, asks_engine, asks_seed; /* by_name: the format is that of the output's name */
     _Atomic int64_t n_failed, n_outside;
     ch_worker *lister;
     pl_arena *mem;
@@ -424,6 +424,8 @@ static pl_code choices_read(predict *c, const pl_args *args, pl_error *err)
         return pl_fail(err, PL_ECONFIG, "--engine %s: allowed are cpu, cuda, auto and ref", name);
     c->conf.structures = k;
     c->conf.compute.engine = engine[e];
+    c->asks_engine = name != NULL;
+    c->asks_seed = pl_arg(args, "--seed") != NULL;
     return PL_OK;
 }
 
@@ -461,8 +463,11 @@ static pl_code options_read(predict *c, const pl_args *args, pl_error *err)
 /* What a run says as events of the stage `score`. */
 static void warnings_print(const predict *c)
 {
+    const char *unused = st_unused_options(c->p, c->asks_seed, c->asks_engine);
     double off = 0;
 
+    if (unused != NULL)
+        pl_cmd_say("%s", unused);
     if (strcmp(ch_reader_format(c->reader), "inchi") == 0)
         pl_cmd_say("%s", st_inchi_tautomers);
     for (int k = 0; k < c->p->scorer.n_models; k++)

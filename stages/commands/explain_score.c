@@ -11,6 +11,7 @@
 #include "stages/commands/show_find.h"
 #include "stages/database/results.h"
 #include "stages/database/rows.h"
+#include "stages/explain/moved.h"
 #include "stages/explain/subject.h"
 #include "stages/report/sheet.h"
 #include "stages/steps/errors/errors.h"
@@ -127,45 +128,35 @@ static void nearest_print(const subject *s, const nn_model_file *m, int32_t targ
 
 /* ---- what moved a prediction --------------------------------------------- */
 
-typedef struct part {
-    double by;
-    const char *what;
-} part;
-
-/* The largest first; equal ones by name. */
-static int by_size(const void *a, const void *b)
-{
-    const part *x = a, *y = b;
-
-    if (fabs(x->by) != fabs(y->by))
-        return fabs(x->by) > fabs(y->by) ? -1 : 1;
-    return strcmp(x->what, y->what);
-}
-
 /* Columns, descriptors and atoms as lines; returns how many. out: room for all. */
-static int32_t lines_make(part *out, const subject *s, const nn_model_file *m, const st_moves *moves, pl_arena *mem)
+static int32_t lines_make(st_moved *out, const subject *s, const nn_model_file *m, const st_moves *moves, pl_arena *mem)
 {
     int32_t n = 0;
 
     for (int32_t k = 0; k < s->is.x.n_columns; k++)
         if (moves->column[k] != 0)
-            out[n++] = (part){ moves->column[k], pl_sprintf(mem, "%s %.4g%s%s, a column of the table", m->inputs.column[k].name,
-                                                            (double)s->is.x.column[k], m->inputs.column[k].unit[0] ? " " : "",
-                                                            m->inputs.column[k].unit) };
+            out[n++] = (st_moved){ .by = moves->column[k],
+                                   .what = pl_sprintf(mem, "%s %.4g%s%s, a column of the table", m->inputs.column[k].name,
+                                                      (double)s->is.x.column[k], m->inputs.column[k].unit[0] ? " " : "",
+                                                      m->inputs.column[k].unit) };
     for (int k = 0; k < CH_N_FEATURES; k++)
         if (moves->feature[k] != 0)
-            out[n++] = (part){ moves->feature[k], pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->is.x.features[0][k]) };
+            out[n++] = (st_moved){ .by = moves->feature[k],
+                                   .what = pl_sprintf(mem, "%s %.4g", ch_features[k].name, (double)s->is.x.features[0][k]) };
     if (moves->absent != 0)
-        out[n++] = (part){ moves->absent, "substructures that it does not have" };
+        out[n++] = (st_moved){ .by = moves->absent, .what = "substructures that it does not have" };
     for (int32_t i = 0; i < s->is.graph.n_nodes; i++)
         if (moves->atom[i] != 0)
-            out[n++] = (part){ moves->atom[i],
-                               pl_sprintf(mem, "atom %d (%s)%s", (int)i + 1, ch_element_symbol(s->is.graph.z[i]),
-                                          moves->one_by_one ? "" : ", its share of the substructures that it is part of") };
+            out[n++] =
+                (st_moved){ .by = moves->atom[i],
+                            .what = pl_sprintf(mem, "atom %d (%s)%s", (int)i + 1, ch_element_symbol(s->is.graph.z[i]),
+                                               moves->one_by_one ? "" : ", its share of the substructures that it is part of") };
     for (int32_t i = 0; i < n; i++)
         if (out[i].what == NULL)
             return -1;
-    qsort(out, (size_t)n, sizeof *out, by_size);
+    for (int32_t i = 0; i < n; i++)
+        out[i].place = i;
+    st_moved_sort(out, n);
     return n;
 }
 
@@ -173,7 +164,7 @@ static int32_t lines_make(part *out, const subject *s, const nn_model_file *m, c
 static pl_code moves_print(subject *s, const nn_model_file *m, const st_moves *moves, const char *name, int32_t target,
                            pl_arena *mem, pl_error *err)
 {
-    part *line = PL_NEW(mem, part, CH_N_FEATURES + s->is.x.n_columns + s->is.graph.n_nodes + 2);
+    st_moved *line = PL_NEW(mem, st_moved, CH_N_FEATURES + s->is.x.n_columns + s->is.graph.n_nodes + 2);
     const int32_t n = line != NULL ? lines_make(line, s, m, moves, mem) : -1;
 
     if (n < 0)
@@ -181,7 +172,7 @@ static pl_code moves_print(subject *s, const nn_model_file *m, const st_moves *m
     pl_cmd_print("  what moved %s%s%s\n", name, moves->log_odds ? ", in log odds" : "",
                  moves->one_by_one ? ": what it loses without the atom and its hydrogens" : "");
     for (int32_t k = 0; k < n && k < PARTS; k++)
-        pl_cmd_print("    %+.3g  %s\n", line[k].by, line[k].what);
+        pl_cmd_print("    " ST_MOVED_FORMAT "  %s\n", line[k].by, line[k].what);
     if (n > PARTS)
         pl_cmd_print("    and %d smaller ones\n", (int)n - PARTS);
     return s->svg != NULL ? st_sheet_add(&s->sheet, &s->drawn, &s->is, moves, name, &m->target[target], mem, err) : PL_OK;

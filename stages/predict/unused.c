@@ -56,3 +56,17 @@ pl_code st_unused_structures(const st_predictor *p, const st_predict_conf *conf,
         return pl_fail(err, PL_ECONFIG, "--count: no structures are built with --structures keep; leave one of the options out");
     return PL_OK;
 }
+
+const char *st_unused_options(const st_predictor *p, bool seed, bool engine)
+{
+    seed = seed && !(p->has_network && st_prepare_builds(&p->prepare));
+    engine = engine && !p->has_network;
+    if (seed && engine)
+        return "--seed and --engine change nothing: the models have no network";
+    if (engine)
+        return "--engine changes nothing: the models have no network";
+    if (seed)
+        return p->has_network ? "--seed changes nothing: no structures are built"
+                              : "--seed changes nothing: the models have no network";
+    return NULL;
+}

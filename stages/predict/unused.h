@@ -12,4 +12,7 @@ pl_code st_unused_columns(const ch_reader_opts *opts, const char *format, const 
 /* ECONFIG: structures are asked for that no model reads, or a number of structures where none are built. */
 pl_code st_unused_structures(const st_predictor *p, const st_predict_conf *conf, pl_error *err);
 
+/* Options that were given and change no answer: "--seed", "--engine", both, or NULL. seed, engine: whether they were given. */
+const char *st_unused_options(const st_predictor *p, bool seed, bool engine);
+
 #endif

@@ -104,4 +104,15 @@ def titles_of_copies_name_their_molecule():
         assert "several molecules have the title 'A; B'" in p.run("label", "run", "t.csv", expect=2)[2]
 
 
-sieve.main([titles_of_copies_name_their_molecule, two_values_that_are_no_classes_are_told, a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])
+def options_that_change_nothing_are_told():
+    with Project() as p:
+        p.put("t.csv", "smiles,y\n" + "".join("%s,%d.5\n" % ("C" * (i + 1), i) for i in range(40)))
+        p.run("fit", "t.csv", "--target", "y", "--family", "gp", "-q")
+        for more, want in ((("--seed", "3"), "--seed changes nothing: the models have no network"), (("--engine", "cpu"), "--engine changes nothing: the models"),
+                           (("--engine", "ref", "--seed", "1"), "--seed and --engine change nothing: the models have no network")):
+            assert want in p.run("predict", "y.safetensors", "t.csv", *more)[2]
+            assert "nothing" not in p.run("predict", "y.safetensors", "t.csv", "-q", *more)[2]
+        assert "nothing" not in p.run("predict", "y.safetensors", "t.csv")[2]
+
+
+sieve.main([options_that_change_nothing_are_told, titles_of_copies_name_their_molecule, two_values_that_are_no_classes_are_told, a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])

@@ -12,6 +12,7 @@
 #include "made_mol.h"
 #include "models/family/table.h"
 #include "stages/explain/occlude.h"
+#include "stages/explain/moved.h"
 #include "stages/explain/same_atoms.h"
 #include "stages/explain/subject.h"
 #include "stages/steps/features/graph.h"
@@ -402,6 +403,22 @@ static void atoms_without_memory_are_not_compared(void **state)
     assert_true(nth > 10);
 }
 
+/* Of a symmetrical molecule, whose parts are equal but for rounding, which another processor does in another way. */
+static void parts_that_look_equal_have_one_order(void **state)
+{
+    enum { N = 14 };
+    st_moved part[N];
+
+    (void)state;
+    for (int32_t i = 0; i < N; i++)
+        part[i] = (st_moved){ (i % 2 ? -0.25 : 0.25) * (1 + (double)(i * 7 % N) * 1e-15), i % 3 ? "b" : "a", i };
+    part[9].by = -3;
+    st_moved_sort(part, N);
+    assert_int_equal(part[0].place, 9);
+    for (int32_t i = 1; i < N; i++)
+        assert_int_equal(part[i].place, i <= 9 ? i - 1 : i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(engines_agree, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(an_atom_that_is_alone_has_no_part, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(parts_have_the_places_of_their_atoms, bench_open, bench_close),
+        cmocka_unit_test(parts_that_look_equal_have_one_order),
         cmocka_unit_test_setup_teardown(what_cannot_be_said_is_refused, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(renamed_atoms_are_found, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(equal_atoms_keep_their_bonds, bench_open, bench_close),
