@@ -88,7 +88,7 @@ typedef struct ch_field {
 
 /* format: one of the names above or any format that Open Babel reads; NULL: recognised by the
  * file name's ending (without .gz), else by the first bytes.
- * EIO: cannot be opened. ECONFIG: a column does not exist. */
+ * EIO: cannot be opened. ECONFIG: a column does not exist, two may be meant, or the row of names has bad quotes. */
 pl_code ch_reader_open(ch_reader **out, const char *path, const char *format, const ch_reader_opts *opts, pl_error *err);
 void ch_reader_close(ch_reader *r); /* NULL is fine */
 
@@ -109,7 +109,7 @@ int64_t ch_reader_atoms(const ch_reader *r); /* the same of atoms, over all reco
 
 /* *more = false at the end of the file: then out is not filled. A gzip file that is truncated, damaged
  * or followed by other data ends with one record that has a problem: the record that may be cut short,
- * or an extra one. */
+ * or an extra one. ECONFIG: a table has another row of names. */
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err);
 /* What is wrong with the gzip file, once its last record was returned: "damaged gzip: ...", valid until r is closed; else NULL. */
 const char *ch_reader_damage(const ch_reader *r);

@@ -364,6 +364,44 @@ static void take_smiles(ch_reader *r, const char *s, const char *end)
         ch_reader_set_problem(r, "csv: several lines in the column of SMILES");
 }
 
+/* A value, without blanks around it, is that name. */
+static bool is_named(const char *name, const pl_text *field)
+{
+    const char *s = pl_text_str(field);
+    size_t n = field->len;
+
+    while (n > 0 && ch_line_blank(s + n - 1, 1))
+        n--;
+    while (n > 0 && ch_line_blank(s, 1))
+        s++, n--;
+    return n == strlen(name) && memcmp(s, name, n) == 0;
+}
+
+/* Tables that were put one behind the other. What follows another row of names is of other columns. A row of names has no number. */
+static pl_code look_for_names(ch_reader *r, pl_text *field, pl_error *err)
+{
+    const char *at = pl_text_str(&r->raw), *end = at + r->raw.len, *smiles = r->columns[r->smiles_column];
+    ch_quote quote;
+    bool names = false, same = true, numbers = false;
+    double number;
+    int n = 0;
+
+    if (smiles[0] == '\0' || memmem(at, r->raw.len, smiles, strlen(smiles)) == NULL || may_be_molecule(smiles))
+        return PL_OK;
+    for (; ch_csv_field(&at, end, r->delimiter, field, &quote); n++) {
+        names = names || (n == r->smiles_column && is_named(smiles, field));
+        numbers = numbers || ch_word_real(pl_text_str(field), field->len, &number);
+        same = same && n < r->n_columns && is_named(r->columns[n], field);
+    }
+    if (!names || numbers)
+        return PL_OK;
+    if (!same || n != r->n_columns)
+        return pl_fail(err, PL_ECONFIG, "%s:%lld: another row of names: give each table a file of its own", r->path,
+                       (long long)r->line);
+    ch_reader_set_problem(r, "csv: the row of names once more");
+    return PL_OK;
+}
+
 /* SMILES and title of the row, separated by a tab, as the SMILES reader expects them. A value beyond the last named column means
  * that the row was misread, for example 1,5 as two values. */
 static void take_molecule(ch_reader *r, pl_text *field)
@@ -404,8 +442,10 @@ pl_code ch_next_csv(ch_reader *r, bool *more, pl_error *err)
     if (code != PL_OK || !*more)
         return code;
     if (r->dropped == 0 && r->problem.len == 0)
+        code = look_for_names(r, &field, err);
+    if (code == PL_OK && r->dropped == 0 && r->problem.len == 0)
         take_molecule(r, &field);
-    if (!pl_text_ok(&field))
+    if (code == PL_OK && !pl_text_ok(&field))
         code = pl_fail(err, PL_ENOMEM, "%s:%lld", r->path, (long long)r->line);
     pl_text_free(&field);
     return code;

@@ -144,12 +144,49 @@ static void the_delimiter_is_not_within_a_name(void **state)
     assert_refused(".csv", "sep=:\nx:smiles\n1:C\n", ".csv:1: \"sep=:\": values are separated by a comma, a semicolon, a tab or |");
 }
 
+/* Tables put one behind the other. What stands behind other names is of other columns. */
+static void a_second_row_of_names_is_no_record(void **state)
+{
+    const ch_reader_opts second = { .smiles_column = "2" };
+    static const char again[] = "smiles,y\nC,1\n smiles ,\"y\"\nCC,2\nsmiles,3\n";
+    static const char other[] = "smiles,y,z\nC,1,2\nsmiles,z,y\nCC,2,3\n";
+    static const char word[] = "x,smiles\n1,C\nx,N\ny,smiles\n";
+    ch_reader *r = NULL;
+    ch_record rec;
+    bool more;
+    pl_error err = { 0 };
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", again);
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[1], "csv: the row of names once more");
+    assert_true(s.problem[2] == NULL && s.problem[3] == NULL); /* a molecule cannot be called so, which others say */
+    forget(&s);
+    write_file(".csv", other, sizeof other - 1, false);
+    assert_int_equal(ch_reader_open(&r, path, NULL, NULL, &err), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, &err), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, ".csv:3: another row of names: give each table a file of its own"));
+    ch_reader_close(r);
+    (void)unlink(path);
+    write_file(".csv", word, sizeof word - 1, false);
+    err.text[0] = '\0';
+    assert_int_equal(ch_reader_open(&r, path, NULL, &second, &err), PL_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(ch_reader_next(r, &rec, &more, &err), PL_OK);
+    assert_int_equal(ch_reader_next(r, &rec, &more, &err), PL_ECONFIG);
+    assert_non_null(strstr(err.text, ".csv:4: another row of names"));
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_csv_columns_for_one_thing_are_refused), cmocka_unit_test(text_behind_a_closing_quote_is_bad),
         cmocka_unit_test(a_quote_behind_blanks_begins_a_value),      cmocka_unit_test(names_with_bad_quotes_are_refused),
-        cmocka_unit_test(the_delimiter_is_not_within_a_name),
+        cmocka_unit_test(the_delimiter_is_not_within_a_name),        cmocka_unit_test(a_second_row_of_names_is_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
