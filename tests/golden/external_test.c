@@ -35,6 +35,8 @@ static const struct {
     { ST_OUT_CSV, 1, HIGH, NULL, "a;b,points\n1;2,7\n" },
     { ST_OUT_CSV, 1, HIGH, NULL, "\"a \"\"b\"\", c\",\"points\"\n\"x\ny\",\" +7.5 \"\n" },
     { ST_OUT_CSV, 1, HIGH, NULL, "\"points\",b\n\"1\"2,3\n4,5" },
+    { ST_OUT_CSV, 1, HIGH, NULL, "\"points\",b\n\"1\" ,\"3\"\r\n4,5" },
+    { ST_OUT_CSV, 1, HIGH, NULL, "\"a,b\";points\n1;7\n" },
     { ST_OUT_CSV, 1, HIGH, NULL, "points,points\n1,2\n" },
     { ST_OUT_CSV, 1, HIGH, NULL, "a,points\n1\n\n1,\n2,4,5\n" },
     { ST_OUT_CSV, 1, HIGH, NULL, "a,points\n1,4,\n2,5,,\n" },

@@ -110,35 +110,44 @@ static void take_text(reading *r, const char *id, char *text)
 
 /* ---- csv ---- */
 
-/* The next field of a row, unquoted in place; *at is then behind its delimiter. *last: the row ends with it. */
-static char *csv_field(char **at, char delimiter, bool *last)
+/* The next field of a row, unquoted in place; *at is then behind its delimiter. *last: the row ends with it. *loose: a quote is not
+ * closed, or has text behind it. */
+static char *csv_field(char **at, char delimiter, bool *last, bool *loose)
 {
     char *s = *at, *out = s, *field = s;
-    bool quoted = *s == '"';
+    bool quoted = *s == '"', closed = false;
 
     s += quoted;
     while (*s != '\0' && (quoted || (*s != delimiter && *s != '\n'))) {
         if (*s == '"' && quoted && s[1] != '"') {
             quoted = false;
+            closed = true;
             s++;
             continue;
         }
+        *loose = *loose || (closed && strchr(" \t\r", *s) == NULL);
         s += *s == '"' && quoted;
         *out++ = *s++;
     }
+    *loose = *loose || quoted;
     *last = *s != delimiter;
     *at = *s != '\0' ? s + 1 : s;
     *out = '\0';
     return field;
 }
 
+/* The first of these that is in the first row, outside of quotes. */
 static char delimiter_of(const char *text)
 {
-    size_t n = strcspn(text, "\n");
-
-    if (memchr(text, ',', n) != NULL)
-        return ',';
-    return memchr(text, ';', n) != NULL ? ';' : '\t';
+    for (const char *sign = ",;"; *sign != '\0'; sign++) {
+        bool quoted = false;
+        for (const char *s = text; *s != '\0' && (quoted || *s != '\n'); s++) {
+            quoted = quoted != (*s == '"');
+            if (*s == *sign && !quoted)
+                return *sign;
+        }
+    }
+    return '\t';
 }
 
 static char *trimmed(char *s)
@@ -156,16 +165,17 @@ typedef struct columns {
     char delimiter;
     int n, id_at, value_at; /* -1: there is none         */
     bool twice;             /* one of these is there twice */
+    bool wide, loose;       /* a row has more values than there are columns; bad quotes */
 } columns;
 
 /* Reads the first row. */
 static columns csv_columns(const reading *r, char **text)
 {
-    columns c = { delimiter_of(*text), 0, -1, -1, false };
+    columns c = { .delimiter = delimiter_of(*text), .id_at = -1, .value_at = -1 };
     bool last = **text == '\0';
 
     for (; !last && c.n < COLUMNS_MAX; c.n++) {
-        const char *name = trimmed(csv_field(text, c.delimiter, &last));
+        const char *name = trimmed(csv_field(text, c.delimiter, &last, &c.loose));
         int *at = strcmp(name, r->name) == 0 ? &c.value_at : NULL;
         at = at == NULL && strcmp(name, "id") == 0 ? &c.id_at : at;
         c.twice = c.twice || (at != NULL && *at >= 0);
@@ -175,8 +185,8 @@ static columns csv_columns(const reading *r, char **text)
     return c;
 }
 
-/* One row; id and value: NULL where it has none; wide: it has more values than there are columns. False at the end of the text. */
-static bool csv_row(char **at, const columns *c, char **id, char **value, bool *wide)
+/* One row; id and value: NULL where it has none. False at the end of the text. */
+static bool csv_row(char **at, columns *c, char **id, char **value)
 {
     bool last = **at == '\0';
 
@@ -184,19 +194,18 @@ static bool csv_row(char **at, const columns *c, char **id, char **value, bool *
     if (last)
         return false;
     for (int k = 0; !last; k++) {
-        char *field = trimmed(csv_field(at, c->delimiter, &last));
+        char *field = trimmed(csv_field(at, c->delimiter, &last, &c->loose));
         *id = k == c->id_at ? field : *id;
         *value = k == c->value_at ? field : *value;
-        *wide = *wide || (k >= c->n && field[0] != '\0');
+        c->wide = c->wide || (k >= c->n && field[0] != '\0');
     }
     return true;
 }
 
 static const char *read_csv(reading *r, char *text)
 {
-    const columns c = csv_columns(r, &text);
+    columns c = csv_columns(r, &text);
     char *id, *value;
-    bool wide = false;
 
     if (c.value_at < 0)
         return "the table has no such column";
@@ -204,10 +213,12 @@ static const char *read_csv(reading *r, char *text)
         return "the table has no column id, which a batch needs";
     if (c.twice)
         return "the table has two columns of this name, or two called id";
-    while (csv_row(&text, &c, &id, &value, &wide))
+    while (csv_row(&text, &c, &id, &value))
         if (value != NULL && value[0] != '\0')
             take_text(r, id, value);
-    return wide ? "a row has more values than the first row has names; put texts with the delimiter in quotes" : NULL;
+    if (c.loose)
+        return "a quote is not closed, or has text behind it";
+    return c.wide ? "a row has more values than the first row has names; put texts with the delimiter in quotes" : NULL;
 }
 
 /* A part of a text. Without its end a number would be another one, so a long one is none. */
