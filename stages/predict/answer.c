@@ -215,13 +215,16 @@ pl_code st_answers_open(st_answers *a, const st_predictor *p, st_answer_format f
 /* The field of the input that a column shows. */
 static const char *field_name(const st_answer_column *c) { return strncmp(c->name, "input_", 6) == 0 ? c->name + 6 : c->name; }
 
-static bool is_among(const char *word, const char *const *name, int n)
+/* How many columns a word means: those that are written so; if none is, those in another letter case. */
+static int n_meant(const char *word, const char *const *name, int n)
 {
-    bool found = false;
+    int exact = 0, any = 0;
 
-    for (int k = 0; k < n && !found; k++)
-        found = strcasecmp(name[k], word) == 0;
-    return found;
+    for (int k = 0; k < n; k++) {
+        exact += strcmp(name[k], word) == 0;
+        any += strcasecmp(name[k], word) == 0;
+    }
+    return exact > 0 ? exact : any;
 }
 
 /* The column of the answer that was probably meant; NULL: none is near. */
@@ -255,9 +258,13 @@ pl_code st_answers_check(const st_answers *a, const char *path, const char *cons
 {
     for (int k = 0; k < a->n; k++) {
         const st_answer_column *c = &a->column[k];
+        const int whole = n_meant(c->name, name, n), meant = whole > 0 ? whole : n_meant(field_name(c), name, n);
         pl_text all = { 0 };
         pl_code code;
-        a->seen[k] = c->kind != FIELD || is_among(c->name, name, n) || is_among(field_name(c), name, n);
+        a->seen[k] = c->kind != FIELD || meant > 0;
+        if (c->kind == FIELD && meant > 1)
+            return pl_fail(err, PL_ECONFIG, "--columns: %s has %d columns called %s: which one? give them different names", path,
+                           meant, whole > 0 ? c->name : field_name(c));
         if (a->seen[k])
             continue;
         for (int j = 0; j < n && all.len < 200; j++)

@@ -115,4 +115,13 @@ def options_that_change_nothing_are_told():
         assert "nothing" not in p.run("predict", "y.safetensors", "t.csv")[2]
 
 
-sieve.main([options_that_change_nothing_are_told, titles_of_copies_name_their_molecule, two_values_that_are_no_classes_are_told, a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])
+def a_column_to_show_is_there_once():
+    with Project() as p:
+        p.put("dup.csv", "id,smiles,y,y,Z,z\nM1,CCO,1,2,3,4\n")
+        for word, name in (("y", "y"), ("Y", "Y"), ("input_y", "y")):
+            err = p.run("predict", "esol", "dup.csv", "-c", "title," + word, expect=2)[2]
+            assert "--columns: dup.csv has 2 columns called %s: which one? give them different names" % name in err, err
+        assert p.run("predict", "esol", "dup.csv", "-c", "title,Z,z")[1] == "title,Z,z\nM1,3,4\n"
+
+
+sieve.main([a_column_to_show_is_there_once, options_that_change_nothing_are_told, titles_of_copies_name_their_molecule, two_values_that_are_no_classes_are_told, a_column_that_a_model_reads_is_there_once, two_columns_with_molecules_are_refused, two_inchikeys_of_a_row_are_told])
