@@ -102,6 +102,15 @@ def titles_of_copies_name_their_molecule():
         assert p.rows("SELECT smiles FROM label JOIN molecule USING(mol_id) WHERE value=3.25") == [("CCCO",)]
         p.put("t.csv", "title,logS\nA; B,3.25\n")
         assert "several molecules have the title 'A; B'" in p.run("label", "run", "t.csv", expect=2)[2]
+        # the answers of a campaign: B is of two molecules, "C; B" of one
+        p.put("two.csv", "id,smiles\n" + chains(40, "M%d,%s%.0s") + chains(40, "N%d,%s%.0s") + "C,CCN\nB,CCN\nB,CCO\n")
+        p.put("t.csv", "id,logS\n" + "".join("M%d; N%d,%d.5\n" % (i, i, i) for i in range(40)) + "C; B,3\nB,4\n")
+        stages = TRAIN.replace("labels: [logS]", "labels: [none]").replace("train: 0.8, valid: 0.1, test: 0.1", "train: 1, valid: 0, test: 0")
+        p.workflow([p.path("two.csv")], stages + "  score: {}\n  acquire: {strategy: greedy, goal: maximise, count: 42, answers: {table: t.csv}, campaign: {rounds: 1}}\n",
+                   name="c.yaml", workdir="camp")
+        p.run("campaign", "c.yaml", "-q", expect=None)
+        got = dict(p.rows("SELECT titles, value FROM v_acquired", workdir="camp"))
+        assert got.pop("B") is None and got.pop("C; B") == 3 and got == {"M%d; N%d" % (i, i): i + 0.5 for i in range(40)}, got
 
 
 def options_that_change_nothing_are_told():
