@@ -152,7 +152,7 @@ static void prepare(Prepared &p, const std::string &text, const std::string &for
     marks.axes = beside.axes;
     marks.planes = beside.planes;
     Identity id;
-    id.inchikey = p.inchikey = inchikey(mol);
+    id.inchikey = p.inchikey = mol.GetDimension() == 2 ? inchikey_of_drawing(mol) : inchikey(mol);
     id.smiles = canonical_smiles(mol); // takes away marks that it does not write
     marks_put(mol, marks);
     p.smiles = smiles_with_marks(id.smiles, mol, marks);

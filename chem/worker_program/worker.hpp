@@ -230,6 +230,8 @@ std::string canonical_smiles(OpenBabel::OBMol &mol);
 // The same, and the numbers of the atoms in the order of the text. The molecule gets data of the library and loses wavy bonds.
 std::string smiles_in_order(OpenBabel::OBMol &mol, std::vector<unsigned> &order);
 std::string inchikey(OpenBabel::OBMol &mol);
+// Of a molecule with positions in the plane: that of the stereo which its wedges say.
+std::string inchikey_of_drawing(OpenBabel::OBMol &mol);
 
 // Keeps one part; returns the SMILES of the removed ones. m: axes and planes, which get the ids of the atoms that are kept.
 std::string mol_keep_main_part(OpenBabel::OBMol &mol, Marks &m);

@@ -95,15 +95,20 @@ static std::vector<OBTetrahedralStereo *> wavy_centres(OBMol &mol)
     return wavy;
 }
 
-// A SMILES has no mark for a wavy bond, but which of two equal atoms comes first if one has such a bond would depend on addresses. Beside
-// a metal, a bare P is read as one without a hydrogen, so that of one with a hydrogen is written.
-std::string smiles_in_order(OBMol &mol, std::vector<unsigned> &order)
+static void open_wavy_centres(OBMol &mol)
 {
     for (OBTetrahedralStereo *centre : wavy_centres(mol)) {
         OBTetrahedralStereo::Config c = centre->GetConfig();
         c.specified = false;
         centre->SetConfig(c);
     }
+}
+
+// A SMILES has no mark for a wavy bond, but which of two equal atoms comes first if one has such a bond would depend on addresses. Beside
+// a metal, a bare P is read as one without a hydrogen, so that of one with a hydrogen is written.
+std::string smiles_in_order(OBMol &mol, std::vector<unsigned> &order)
+{
+    open_wavy_centres(mol);
     const std::string smiles = first_word(identity_write(mol, "can", "nO"));
     const OBPairData *data = static_cast<OBPairData *>(mol.GetData("SMILES Atom Order"));
     std::istringstream list(data != nullptr ? data->GetValue() : "");
@@ -124,6 +129,25 @@ std::string canonical_smiles(OBMol &mol)
 }
 
 std::string inchikey(OBMol &mol) { return first_word(identity_write(mol, "inchikey", "")); }
+
+static int n_defined(OBMol &mol)
+{
+    std::string rest;
+    return inchi_defined(first_word(identity_write(mol, "inchi", "")), rest);
+}
+
+// In drawings of bridged rings InChI calls centres ambiguous that have a wedge, or sees the other form; the SMILES has what the wedges say.
+// What it sees in positions alone is kept: the axes of allenes, double bonds of large rings.
+std::string inchikey_of_drawing(OBMol &mol)
+{
+    OBMol plain = mol;
+    FOR_ATOMS_OF_MOL(a, plain)
+        a->SetVector(0, 0, 0);
+    plain.SetDimension(0);
+    open_wavy_centres(plain);
+    const std::string drawn = inchikey(mol), read = inchikey(plain);
+    return drawn == read || n_defined(mol) > n_defined(plain) ? drawn : read;
+}
 
 bool is_smiles(const std::string &format) { return format == "smi" || format == "smiles" || format == "can"; }
 
@@ -180,6 +204,34 @@ static void drop_marks_of_no_centre(OBMol &mol)
         const OBTetrahedralStereo::Config c = centre->GetConfig();
         if (c.refs.size() != 3 || c.from == OBStereo::NoRef || std::count(c.refs.begin(), c.refs.end(), OBStereo::NoRef) > 0)
             mol.DeleteData(data);
+    }
+}
+
+static bool has_bonds_in_one_direction(OBAtom &centre)
+{
+    const double one_degree = 0.017;
+    std::vector<vector3> bonds;
+    FOR_NBORS_OF_ATOM(a, centre)
+        bonds.push_back(a->GetVector() - centre.GetVector());
+    for (size_t i = 0; i < bonds.size(); i++)
+        for (size_t j = 0; j < i; j++) {
+            const double across = bonds[i].x() * bonds[j].y() - bonds[i].y() * bonds[j].x();
+            if (dot(bonds[i], bonds[j]) >= 0 && std::fabs(across) <= one_degree * bonds[i].length() * bonds[j].length())
+                return true;
+        }
+    return false;
+}
+
+// Wedges say nothing where two bonds of a centre lie on each other, as in a drawing without width.
+static void leave_open_without_order(OBMol &mol)
+{
+    for (OBGenericData *data : mol.GetAllData(OBGenericDataType::StereoData)) {
+        auto *centre = dynamic_cast<OBTetrahedralStereo *>(data);
+        OBTetrahedralStereo::Config c = centre != nullptr ? centre->GetConfig() : OBTetrahedralStereo::Config();
+        if (centre == nullptr || !c.specified || !has_bonds_in_one_direction(*mol.GetAtomById(c.center)))
+            continue;
+        c.specified = false;
+        centre->SetConfig(c);
     }
 }
 
@@ -248,6 +300,8 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
         mol2_complete(mol, text);
     set_valences(mol, v);
     v3000_leave_open(mol, v);
+    if (mol.GetDimension() == 2)
+        leave_open_without_order(mol);
     stereo_in_order(mol);
     bonds_complete(mol, text, format);
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))
