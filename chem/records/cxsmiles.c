@@ -84,15 +84,34 @@ static const char *skip_list(const char *s, const char *end)
     return close != NULL ? close + 1 : s;
 }
 
-const char *ch_cx_problem(const char *smiles, size_t n_smiles, const char *behind, size_t n_behind)
+/* What stands between the bars; s NULL: there are none. */
+static view inside(const char *behind, size_t n)
 {
-    const char *problem = NULL, *s = behind, *all = behind + n_behind, *end;
+    const char *s = behind, *all = behind + n, *end = NULL;
 
     while (s < all && (*s == ' ' || *s == '\t'))
         s++;
-    if (s >= all || *s != '|' || (end = memchr(s + 1, '|', (size_t)(all - s - 1))) == NULL)
+    if (s < all && *s == '|')
+        end = memchr(s + 1, '|', (size_t)(all - s - 1));
+    return end != NULL ? (view){ s + 1, (size_t)(end - s - 1) } : (view){ NULL, 0 };
+}
+
+size_t ch_cx_length(const char *behind, size_t n_behind)
+{
+    const view cx = inside(behind, n_behind);
+
+    return cx.s != NULL ? (size_t)(cx.s + cx.n + 1 - behind) : 0;
+}
+
+const char *ch_cx_problem(const char *smiles, size_t n_smiles, const char *behind, size_t n_behind)
+{
+    const view cx = inside(behind, n_behind);
+    const char *problem = NULL, *end;
+
+    if (cx.s == NULL)
         return NULL;
-    for (s++; s < end && problem == NULL; s++) {
+    end = cx.s + cx.n;
+    for (const char *s = cx.s; s < end && problem == NULL; s++) {
         s = skip_list(s, end);
         const char *comma = s < end ? memchr(s, ',', (size_t)(end - s)) : NULL;
         const char *stop = comma != NULL ? comma : end;

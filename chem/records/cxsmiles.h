@@ -11,4 +11,7 @@
 /* Why the record is not that molecule, or NULL. smiles[n_smiles], and the text behind it. A static text. */
 const char *ch_cx_problem(const char *smiles, size_t n_smiles, const char *behind, size_t n_behind);
 
+/* Bytes of the text behind a SMILES that are such a part with the blanks before it; 0: there is none. What follows is the title. */
+size_t ch_cx_length(const char *behind, size_t n_behind);
+
 #endif

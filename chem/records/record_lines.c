@@ -60,10 +60,11 @@ pl_code ch_next_line_record(ch_reader *r, bool *more, pl_error *err)
     ch_reader_begin(r, &line);
     at = line.s;
     word = ch_word(&at, line.s + line.len, &n);
-    ch_reader_set_title(r, at, (size_t)(line.s + line.len - at));
     problem = word != NULL ? ch_cx_problem(word, n, at, (size_t)(line.s + line.len - at)) : NULL;
     if (problem != NULL)
         ch_reader_set_problem(r, "%s", problem);
+    at += ch_cx_length(at, (size_t)(line.s + line.len - at));
+    ch_reader_set_title(r, at, (size_t)(line.s + line.len - at));
     line.whole -= (size_t)(word - line.s);
     line.len -= (size_t)(word - line.s);
     line.s = word;

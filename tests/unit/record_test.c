@@ -115,6 +115,26 @@ static void a_cxsmiles_part_that_changes_the_molecule_fails(void **state)
         }
 }
 
+static void the_title_stands_behind_the_bars(void **state)
+{
+    static const char *const cases[][2] = { { "C[C@H](F)Cl |&1:1,r| rac a", "rac a" },
+                                            { "CCO\t|$a;b;c$|\tb", "b" },
+                                            { "CCO |r|", "" },
+                                            { "CCO |c", "|c" },
+                                            { "CCO a |r|", "a |r|" },
+                                            { "CCO || d", "d" } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char text[200];
+        seen s;
+        (void)snprintf(text, sizeof text, "%s\n", cases[k][0]);
+        read_text(&s, ".smi", text);
+        assert_string_equal(s.title[0], cases[k][1]);
+        forget(&s);
+    }
+}
+
 static void an_sdf_record_ends_at_delimiter_or_end_of_file(void **state)
 {
     seen s;
@@ -427,6 +447,7 @@ int main(void)
         cmocka_unit_test(an_empty_or_blank_file_has_no_records),
         cmocka_unit_test(a_10_megabyte_line_is_one_failed_record),
         cmocka_unit_test(a_cxsmiles_part_that_changes_the_molecule_fails),
+        cmocka_unit_test(the_title_stands_behind_the_bars),
         cmocka_unit_test(an_sdf_record_ends_at_delimiter_or_end_of_file),
         cmocka_unit_test(an_sdf_record_of_which_readers_take_a_part_is_bad),
         cmocka_unit_test(a_title_can_come_from_a_data_field),
