@@ -223,6 +223,9 @@ void mol_read(OpenBabel::OBMol &mol, const std::string &text, const std::string 
 // choose wedges in that order.
 void stereo_in_order(OpenBabel::OBMol &mol);
 
+// Of a molecule with positions in the plane: its centres where bonds lie in one line.
+void drawn_centres_check(OpenBabel::OBMol &mol);
+
 // Whether a molfile draws the centre with a wavy bond.
 bool is_wavy(const OpenBabel::OBTetrahedralStereo::Config &c);
 

@@ -207,34 +207,6 @@ static void drop_marks_of_no_centre(OBMol &mol)
     }
 }
 
-static bool has_bonds_in_one_direction(OBAtom &centre)
-{
-    const double one_degree = 0.017;
-    std::vector<vector3> bonds;
-    FOR_NBORS_OF_ATOM(a, centre)
-        bonds.push_back(a->GetVector() - centre.GetVector());
-    for (size_t i = 0; i < bonds.size(); i++)
-        for (size_t j = 0; j < i; j++) {
-            const double across = bonds[i].x() * bonds[j].y() - bonds[i].y() * bonds[j].x();
-            if (dot(bonds[i], bonds[j]) >= 0 && std::fabs(across) <= one_degree * bonds[i].length() * bonds[j].length())
-                return true;
-        }
-    return false;
-}
-
-// Wedges say nothing where two bonds of a centre lie on each other, as in a drawing without width.
-static void leave_open_without_order(OBMol &mol)
-{
-    for (OBGenericData *data : mol.GetAllData(OBGenericDataType::StereoData)) {
-        auto *centre = dynamic_cast<OBTetrahedralStereo *>(data);
-        OBTetrahedralStereo::Config c = centre != nullptr ? centre->GetConfig() : OBTetrahedralStereo::Config();
-        if (centre == nullptr || !c.specified || !has_bonds_in_one_direction(*mol.GetAtomById(c.center)))
-            continue;
-        c.specified = false;
-        centre->SetConfig(c);
-    }
-}
-
 // A copy of a molecule mixes up the neighbours of a double bond whose first one is a hydrogen that is no atom, as after reading InChI. Of
 // the four, 0 and 1 are at one end, and 0 and 3 on one side.
 static void atoms_before_hydrogens(OBMol &mol)
@@ -301,7 +273,7 @@ void mol_read(OBMol &mol, const std::string &text, const std::string &format)
     set_valences(mol, v);
     v3000_leave_open(mol, v);
     if (mol.GetDimension() == 2)
-        leave_open_without_order(mol);
+        drawn_centres_check(mol);
     stereo_in_order(mol);
     bonds_complete(mol, text, format);
     if (v3000 && (mol.NumAtoms() != v.atoms || mol.NumBonds() != v.bonds))

@@ -277,6 +277,35 @@ static void a_drawing_has_the_key_of_its_smiles(void **state)
     assert_string_equal(q.inchikey, p.inchikey);
 }
 
+/* The two bonds beside the wedge are in one line but for a decimal. RDKit reads both as the first SMILES; a corner of 190 degrees, and
+ * one of 170, it reads as the second and the first. */
+static void a_wedge_in_a_t_is_read_whatever_the_last_decimal(void **state)
+{
+    static const struct {
+        double y;
+        const char *smiles;
+    } cases[] = { { 0.0001, "F[C@H](Br)Cl" },
+                  { 0, "F[C@H](Br)Cl" },
+                  { -0.0001, "F[C@H](Br)Cl" },
+                  { -0.13, "F[C@H](Br)Cl" },
+                  { 0.13, "F[C@@H](Br)Cl" } };
+    bench_side *b = *state;
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[600];
+        ch_prepared p;
+        pl_error err = { 0 };
+        (void)snprintf(text, sizeof text,
+                       "\n  x                 2D\n\n  4  3  0  0  0  0  0  0  0  0999 V2000\n"
+                       "    0.0000    0.0000    0.0000 C   0  0\n    1.5000%10.4f    0.0000 F   0  0\n"
+                       "   -1.5000%10.4f    0.0000 Cl  0  0\n    0.0000   -1.5000    0.0000 Br  0  0\n"
+                       "  1  2  1  0\n  1  3  1  0\n  1  4  1  1\nM  END\n",
+                       cases[i].y, cases[i].y);
+        assert_int_equal(ch_worker_prepare(b->w, text, strlen(text), "mol", NULL, &p, b->mem, &err), PL_OK);
+        assert_string_equal(p.smiles, cases[i].smiles);
+    }
+}
+
 /* It is not sent, and the worker goes on. */
 static void a_request_that_is_too_long_is_refused(void **state)
 {
@@ -639,6 +668,7 @@ int main(void)
         cmocka_unit_test(every_failure_has_its_own_word),
         cmocka_unit_test(a_mark_that_lacks_neighbours_says_nothing),
         cmocka_unit_test(a_drawing_has_the_key_of_its_smiles),
+        cmocka_unit_test(a_wedge_in_a_t_is_read_whatever_the_last_decimal),
         cmocka_unit_test(a_request_that_is_too_long_is_refused),
         cmocka_unit_test(a_large_molecule_is_refused_by_the_callers_limit),
         cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
