@@ -75,6 +75,12 @@ def a_column_that_a_model_reads_is_there_once():
         p.put("two.sdf", mol % "310" + mol % "300")
         rows = p.run("predict", "y.safetensors", "two.sdf", "-c", "y,problem", expect=3)[1].splitlines()
         assert rows[1] == ",T is there twice: '300' and '310'" and rows[2].endswith(",") and len(rows[2]) > 2, rows
+        p.workflow([p.path("two.sdf")], "  read: {}\n  prepare: {conformers: {source: none}}\n  graph: {edges: topology}\n  score: {}\n", workdir="sdf",
+                   extra="models: {y: {path: y.safetensors}}\nlimits: {failures: {max_fraction: 1}}\n")
+        err = p.run("run", "w.yaml")[2]
+        assert "two.sdf:1: T is 300 and 310: a field with two values gives none, here and in later records; keep one" in err, err
+        assert p.rows("SELECT record_id, message FROM failure", workdir="sdf") == [(1, "column T: no number in this record")]
+        assert p.rows("SELECT value FROM label", workdir="sdf") == [(300,)] and p.one("SELECT count(*) FROM score", workdir="sdf") == 1
 
 
 def two_values_that_are_no_classes_are_told():

@@ -6,6 +6,7 @@
 typedef enum st_label_text {
     ST_TEXT_COMMA, /* "1,5"                                   */
     ST_TEXT_LIMIT, /* ">10", "<= 5": censored, not measured   */
+    ST_TEXT_TWICE, /* two texts, of a record of SDF with two fields of one name */
     ST_TEXT_OTHER,
     ST_TEXTS
 } st_label_text;

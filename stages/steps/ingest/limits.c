@@ -60,7 +60,7 @@ static pl_code limit_add(st_record *out, st_field *to, const ch_field *from, pl_
     return PL_OK;
 }
 
-/* A record that names a field twice: the first counts, also if it is empty. */
+/* A column that is there twice: the first counts, also if it is empty. */
 static bool is_repeated(const ch_field *found, int i)
 {
     for (int k = 0; k < i; k++)
@@ -69,14 +69,14 @@ static bool is_repeated(const ch_field *found, int i)
     return false;
 }
 
-pl_code st_label_fields(st_record *out, const ch_field *found, int n, bool limits, pl_arena *mem, pl_error *err)
+pl_code st_label_fields(st_record *out, const ch_field *found, int n, bool table, bool limits, pl_arena *mem, pl_error *err)
 {
     st_field *to = PL_NEW(mem, st_field, n + 1);
     pl_code code = to != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for %d data fields", n);
 
     out->field = to;
     for (int i = 0; i < n && code == PL_OK; i++) {
-        if (is_repeated(found, i))
+        if (is_repeated(found, i) || (!table && ch_field_again(found, n, &found[i]) != NULL))
             continue;
         if (found[i].is_number && isfinite(found[i].value))
             to[out->n_fields++] = (st_field){ found[i].name, found[i].value };

@@ -20,8 +20,9 @@ size_t st_limit_label(const char *name);
 /* Reads ">10", "<= 5.5" or the signs for at least and at most. false: no limit on one side, such as "~3". */
 bool st_limit_read(double *value, st_side *side, const char *text);
 
-/* The fields that may become labels: numbers, and with `limits` the limits. ECONFIG: with `limits` a field has the name that one gets. */
-pl_code st_label_fields(st_record *out, const ch_field *found, int n, bool limits, pl_arena *mem, pl_error *err);
+/* The fields that may become labels: numbers, and with `limits` the limits. Of a table the first column of a name counts; of other
+ * records a name with two texts has no value. ECONFIG: with `limits` a field has the name that one gets. */
+pl_code st_label_fields(st_record *out, const ch_field *found, int n, bool table, bool limits, pl_arena *mem, pl_error *err);
 
 /* Whether the workflow reads limits: `read: {censored: bound}`. */
 bool st_limits_wanted(const pl_workflow *wf);

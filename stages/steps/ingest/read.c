@@ -200,16 +200,31 @@ static void find_texts(const read_state *s, item *it, const ch_field *field, int
     }
 }
 
+/* Which of two values of a record is meant? */
+static void find_twice(const read_state *s, item *it, const ch_field *field, int n, pl_arena *mem)
+{
+    const pl_step *prepare = pl_workflow_step(s->env->wf, "prepare");
+
+    for (int i = 0; i < n && prepare != NULL && !s->was_told[ST_TEXT_TWICE] && it->told[ST_TEXT_TWICE] == NULL; i++) {
+        const ch_field *other = ch_field_again(field, n, &field[i]);
+        if (other != NULL && (field[i].is_number || other->is_number) && st_label_wanted(prepare->conf, field[i].name))
+            it->told[ST_TEXT_TWICE] = pl_sprintf(mem, "%.100s is %.40s and %.40s", field[i].name, field[i].text, other->text);
+    }
+}
+
 static pl_code copy_fields(const read_state *s, item *it, const ch_record *r, pl_arena *mem, pl_error *err)
 {
     ch_field *found;
-    int n;
+    int n, n_columns;
     pl_code code = ch_record_measured(&found, &n, s->reader, r, mem, err);
 
     if (code != PL_OK)
         return code;
+    (void)ch_reader_columns(s->reader, &n_columns);
     find_texts(s, it, found, n, mem);
-    code = st_label_fields(&it->record, found, n, s->conf->censored == ST_CENSORED_BOUND, mem, err);
+    if (n_columns == 0)
+        find_twice(s, it, found, n, mem);
+    code = st_label_fields(&it->record, found, n, n_columns > 0, s->conf->censored == ST_CENSORED_BOUND, mem, err);
     if (code != PL_OK)
         pl_at(err, "%s:%lld", st_input_at(s->env->wf, it->file)->path, (long long)it->line);
     return code;
@@ -445,6 +460,7 @@ static void warn_texts(read_state *s, const item *it)
     static const char *const words[ST_TEXTS] = {
         [ST_TEXT_COMMA] =
             "a number with a decimal comma is read as text, not as a label, here and in later records; write 1.5 for 1,5",
+        [ST_TEXT_TWICE] = "a field with two values gives none, here and in later records; keep one",
         [ST_TEXT_LIMIT] = "a limit is not a measured value and gives no label, here and in later records; check counts them",
     };
 
