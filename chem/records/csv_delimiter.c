@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "chem/records/csv_delimiter.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
-#include "chem/records/record_parts.h"
-
+static bool is_blank(char c) { return isspace((unsigned char)c) != 0; }
 static bool ends_line(const char *s, const char *end) { return s >= end || *s == '\n' || *s == '\r'; }
 
 static const char *past_mark(const char *s, const char *end)
@@ -17,7 +17,7 @@ static const char *past_blank_lines(const char *s, const char *end)
 {
     const char *line = s;
 
-    for (; s < end && ch_line_blank(s, 1); s++)
+    for (; s < end && is_blank(*s); s++)
         if (*s == '\n' || *s == '\r')
             line = s + 1;
     return line;
@@ -63,10 +63,10 @@ static bool is_there(bool *named, char sign, const char *s, const char *end)
             within = !within;
         if (s < end && (within || *s != sign))
             continue;
-        while (value < s && (ch_line_blank(value, 1) || *value == '"'))
+        while (value < s && (is_blank(*value) || *value == '"'))
             value++;
         *named = *named || (s - value >= 6 && strncasecmp(value, "smiles", 6) == 0 &&
-                            (value + 6 == s || ch_line_blank(value + 6, 1) || value[6] == '"'));
+                            (value + 6 == s || is_blank(value[6]) || value[6] == '"'));
         there = there || s < end;
         value = s + 1;
     }
