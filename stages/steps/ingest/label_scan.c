@@ -17,7 +17,7 @@
 #include "stages/steps/ingest/read_input.h"
 #include "stages/steps/ingest/remarks.h"
 
-enum { NAMES_MAX = 64, SHOWN = 60 };
+enum { NAMES_MAX = 64, SHOWN = 60, FEWEST = 10 }; /* of fewer numbers two different ones say nothing */
 
 typedef struct label {
     const char *name;
@@ -487,7 +487,7 @@ static void add_count(pl_text *out, bool *any, int64_t n, const char *what)
 /* Classes that are learned as numbers. */
 static void say_two(const label *l, pl_text *out)
 {
-    if (l->is_class || !l->learned || l->two.n != 2 || l->limits > 0)
+    if (l->is_class || !l->learned || l->two.n != 2 || l->numbers < FEWEST || l->limits > 0)
         return;
     pl_text_addf(
         out,
