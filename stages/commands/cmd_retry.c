@@ -31,8 +31,22 @@ static pl_code count(pl_store *s, const char *stage, const char *code_word, int6
     return pl_db_int(s->db, n, err, "SELECT count(*) FROM failure WHERE stage=%Q AND code=%Q", stage, code_word);
 }
 
-/* The first step of the workflow with matching failures; NULL: none. A retry that was stopped may have
- * cleared them and not met them again yet: *begun. */
+typedef enum what { NOTHING, RETRY_STOPPED, RUN_UNFINISHED } what;
+
+/* What there is to continue where there are no failures. A retry that was stopped may have cleared them and not met them again yet. A
+ * run may have ended before it stored any, because a program of the user's was gone; only if no certain failures are asked for. */
+static pl_code find_begun(pl_store *s, const pl_args *args, int64_t *begun, pl_error *err)
+{
+    const bool any = pl_arg(args, "--stage") == NULL && pl_arg(args, "--code") == NULL;
+
+    return pl_db_int(
+        s->db, begun, err,
+        "SELECT CASE WHEN command='retry' AND state IN('running','stopped','lost') THEN %d "
+        "WHEN %d AND state IN('running','stopped','lost','failed') THEN %d ELSE %d END FROM run ORDER BY run_id DESC LIMIT 1",
+        RETRY_STOPPED, any, RUN_UNFINISHED, NOTHING);
+}
+
+/* The first step of the workflow with matching failures; NULL: none. */
 static pl_code find_stage(const pl_app *app, const pl_workflow *wf, const pl_args *args, const char **stage, int64_t *n,
                           int64_t *begun, pl_error *err)
 {
@@ -50,8 +64,7 @@ static pl_code find_stage(const pl_app *app, const pl_workflow *wf, const pl_arg
             *stage = name;
     }
     if (code == PL_OK)
-        code = pl_db_int(s->db, begun, err,
-                         "SELECT command='retry' AND state IN('running','stopped','lost') FROM run ORDER BY run_id DESC LIMIT 1");
+        code = find_begun(s, args, begun, err);
     pl_store_close(s);
     return code;
 }
@@ -62,21 +75,23 @@ static int run(const pl_app *app, const pl_args *args)
     pl_error err = { 0 };
     const char *stage = NULL;
     int status;
-    int64_t n = 0, begun = 0;
+    int64_t n = 0, begun = NOTHING;
     char name[64] = "";
     pl_workflow *wf = pl_cmd_load(app, args, mem, &status);
 
     if (wf != NULL && find_stage(app, wf, args, &stage, &n, &begun, &err) != PL_OK)
         status = pl_cmd_fail(&err);
-    else if (wf != NULL && stage == NULL && !begun)
+    else if (wf != NULL && stage == NULL && begun == NOTHING)
         status = (pl_cmd_say("nothing to retry: no such failures"), 0);
     else if (stage != NULL)
         (void)snprintf(name, sizeof name, "%s", stage);
     pl_arena_free(mem);
-    if (name[0] == '\0' && !begun)
+    if (name[0] == '\0' && begun == NOTHING)
         return status;
-    if (begun)
+    if (begun == RETRY_STOPPED)
         pl_cmd_say("continuing the retry that was stopped");
+    else if (name[0] == '\0')
+        pl_cmd_say("no failures are stored, but the last run did not finish: continuing it");
     else
         pl_cmd_say("%lld failure%s of stage %s: this stage and those that depend on it run again", (long long)n, n == 1 ? "" : "s",
                    name);

@@ -557,10 +557,29 @@ def a_score_that_may_stand_for_none_is_told():
         assert p.rows(told) == [("warn", want)] and want in err, err
 
 
+def a_retry_continues_a_run_whose_program_was_gone():
+    """The program cannot be started, so the run ends and no molecule is to blame; retry does not say that nothing is left to do."""
+    gone = "#!/bin/sh\n[ -e stay ] || mv %s %s\necho points 3\n"
+    with Project() as p:
+        count = p.path("count")
+        w = project(p, ["C", "CC", "CCO"], STAGE.replace('[sh, count.sh, "{input}"]', '[./count, "{input}"]').replace("    files: [count.sh]\n", ""))
+        p.put("count", gone % (count, p.path("off")))
+        os.chmod(count, 0o755)
+        err = p.run("run", w, "-q", "-j", "1", expect=6)[2]
+        assert "count: cannot be started" in err, err
+        os.rename(p.path("off"), count)
+        p.put("count", "#!/bin/sh\necho points 3\n")
+        assert "nothing to retry" in p.run("retry", w, "--code", "crash")[2]
+        err = p.run("retry", w, "-q")[2]
+        assert "the last run did not finish" in err, err
+        assert p.one("SELECT count(*) FROM score") == 3
+        assert "nothing to retry" in p.run("retry", w)[2]
+
+
 if __name__ == "__main__":
     main([a_score_that_may_stand_for_none_is_told, a_file_that_changes_meanwhile_ends_the_run, long_numbers_keep_their_end, poses_are_structures_of_the_molecule, of_structures_with_equal_values_the_first_counts,
           three_ligands_get_the_scores_of_vina_by_hand, a_program_that_adds_fields_to_an_sdf_scores_batches,
           the_example_with_a_python_script_gives_its_numbers,
-          a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
+          a_retry_continues_a_run_whose_program_was_gone, a_bad_molecule_costs_only_itself_and_tells_why, every_format_gives_the_same_alone_and_in_batches,
           an_answer_in_another_place_costs_its_molecule, a_bad_molecule_of_a_batch_costs_only_itself, all_mistakes_are_told_at_once_with_their_lines,
           kills_shards_and_jobs_change_nothing, a_killed_run_leaves_no_program_and_no_folder, models_and_a_program_score_side_by_side, a_column_and_property_of_one_name_is_refused_in_a_condition])
