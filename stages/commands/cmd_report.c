@@ -59,6 +59,8 @@ static void drawings_tell(const st_drawn *d)
     if (d->n_plain > 0)
         pl_cmd_say("%lld structures are shown as SMILES only, %lld are drawn: %s", (long long)d->n_plain, (long long)d->n_drawn,
                    d->why);
+    if (d->unmoved[0] != '\0')
+        pl_cmd_say("what moved the scores of a model is left out: %s", d->unmoved);
     if (d->n_overlapping > 0)
         pl_cmd_say("%lld of %lld drawings have atoms that touch or bonds that cross", (long long)d->n_overlapping,
                    (long long)d->n_drawn);

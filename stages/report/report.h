@@ -19,6 +19,7 @@ typedef struct st_drawn {
     int64_t n_overlapping;    /* of the drawn ones: atoms touch or bonds cross */
     int64_t n_no_stereo;      /* of the drawn ones: they do not show the stereo */
     char why[400];            /* of the last one that is not drawn, or ""   */
+    char unmoved[400];        /* why what moved scores of a model is left out, or "" */
 } st_drawn;
 
 /* Adds the page to out. top: ranked molecules to show, 0 .. ST_REPORT_TOP_MAX. */

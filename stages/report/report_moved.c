@@ -28,10 +28,15 @@ static void model_find(st_report *r, moved *v, const char *path, const char *sha
     if (v->path != NULL && strcmp(v->path, path) == 0)
         return;
     v->path = pl_strdup(r->mem, path);
-    const pl_code code = v->path != NULL ? nn_model_read(&v->m, path, r->mem, NULL) : PL_ENOMEM;
+    pl_error why = { 0 };
+    pl_code code = v->path != NULL ? nn_model_read(&v->m, path, r->mem, &why) : PL_ENOMEM;
+    if (code == PL_OK && strcmp(v->m->sha256, sha256) != 0)
+        code = pl_fail(&why, PL_EDATA, "%s: another file than the model that scored", path);
     (void)st_report_has_memory(r, code, "a model");
-    if (code != PL_OK || strcmp(v->m->sha256, sha256) != 0)
-        v->m = NULL;
+    if (code == PL_OK)
+        return;
+    v->m = NULL;
+    (void)snprintf(r->drawn->unmoved, sizeof r->drawn->unmoved, "%s", why.text);
 }
 
 /* Memory, or a database that cannot be read, ends the report; anything else leaves out a drawing. */

@@ -35,10 +35,11 @@ const char *st_report_text(st_report *r, const char *s, const char *what)
 const char *st_report_copy(st_report *r, const char *s) { return st_report_text(r, pl_strdup(r->mem, s), "a text"); }
 
 /* Anything but EINPUT: the worker failed, not the molecule, and is asked no more. */
-static void judge(st_report *r, pl_code code)
+static void judge(st_report *r, pl_code code, const pl_error *why)
 {
     if (!st_report_has_memory(r, code, "a structure") || code == PL_OK || code == PL_EINPUT)
         return;
+    (void)snprintf(r->drawn->why, sizeof r->drawn->why, "%s", why->text);
     ch_worker_close(r->worker);
     r->worker = NULL;
 }
@@ -59,7 +60,7 @@ static bool draw(st_report *r, const char *smiles, const char *id, st_structure 
         out->molfile = st_report_copy(r, drawn.molfile);
     r->drawn->n_overlapping += good && drawn.overlaps > 0;
     r->drawn->n_no_stereo += good && strstr(drawn.svg, CH_NO_STEREO) != NULL;
-    judge(r, code);
+    judge(r, code, &why);
     pl_arena_free(mem);
     return good;
 }
@@ -104,7 +105,7 @@ bool st_report_scaffold(st_report *r, const char *smiles, uint64_t *scaffold)
         return false;
     }
     code = ch_worker_prepare(r->worker, smiles, strlen(smiles), "smi", &opts, &p, mem, &why);
-    judge(r, code);
+    judge(r, code, &why);
     if (code == PL_OK)
         code = ch_scaffold(scaffold, &p.mol, false, mem, &why);
     (void)st_report_has_memory(r, code, "a scaffold");

@@ -119,14 +119,28 @@ def a_worker_without_dev_null_says_so():
             os._exit(99)
 
     with Project() as p:
-        w = project(p)
+        p.put("a.smi", SMILES)
+        w = p.workflow(["a.smi"], FLAT + "  rank: {objectives: [{property: mw, goal: maximise}]}\n")
         status, _, err = p.run("run", w, "-q", expect=None, preexec_fn=no_devices)
         if status == 99:
             skip("no folders can be mounted here")
         assert status == 6 and "/dev/null" in err and "signal" not in err, (status, err)
         p.run("run", w, "-q")
+        err = p.run("report", "run", preexec_fn=no_devices)[2]
+        assert "3 structures are shown as SMILES only" in err and "/dev/null" in err, err
+
+
+def a_report_says_what_it_leaves_out():
+    with Project() as p:
+        p.run("init", "screen", ".")
+        p.run("run", "workflows/screen.yaml", "-q", "limits.disk_free_min=0B")
+        assert "left out" not in p.run("report", "-o", "a.html")[2]
+        whole, model = os.path.getsize(p.path("a.html")), p.path("workflows/models/esol.safetensors")
+        os.rename(model, model + ".away")
+        err = p.run("report", "-o", "b.html")[2]
+        assert "left out" in err and "esol.safetensors: No such file" in err and os.path.getsize(p.path("b.html")) < whole, err
 
 
 if __name__ == "__main__":
-    main([a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
+    main([a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
           a_database_that_cannot_be_opened_is_named, a_file_system_without_inodes_is_named])
