@@ -85,13 +85,27 @@ static pl_code fail_full(const char *file, int why, pl_error *err)
                    why == EDQUOT ? "disk quota reached" : "disk full", pl_size_str(left > 0 ? left : 0, size));
 }
 
-/* The file itself, or -wal, -shm or -journal beside it. why: the errno, or 0. SQLite tries a file that it cannot make for reading
- * only, so where there are no inodes the errno may be ENOENT. */
-static pl_code fail_open(const char *file, const char *said, int why, pl_error *err)
+/* SQLite tries a file that it cannot make again for reading only, and then ENOENT hides the reason. 0: unknown. */
+static int reason(const char *file, int why)
 {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+
+    if (why != ENOENT)
+        return why;
+    (void)snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - file) + 1 : 1, slash != NULL ? file : ".");
+    if (access(folder, W_OK) != 0)
+        return errno;
+    return pl_disk_has_inodes(folder) ? 0 : ENOSPC;
+}
+
+/* The file itself, or -wal, -shm or -journal beside it. errnum: the errno, or 0. */
+static pl_code fail_open(const char *file, const char *said, int errnum, pl_error *err)
+{
+    const int why = reason(file, errnum);
     const bool limit = why == EMFILE || why == ENFILE;
 
-    if (why == ENOSPC || why == EDQUOT || (why == ENOENT && !pl_disk_has_inodes(file)))
+    if (why == ENOSPC || why == EDQUOT)
         return fail_full(file, why, err);
     return pl_fail(err, PL_EIO, "%s: %s%s%s%s; %s", file, said, why != 0 ? " (" : "", why != 0 ? strerror(why) : "",
                    why != 0 ? ")" : "",

@@ -66,6 +66,23 @@ def a_file_system_without_inodes_is_named():
                 libc.umount(small.encode())
 
 
+def a_backup_on_a_read_only_disk_says_so():
+    libc = libc_of_root()
+    with Project() as p:
+        p.run("run", project(p), "-q")
+        run = p.path("run").encode()
+        if libc.mount(run, run, None, 4096, None) != 0:  # MS_BIND
+            skip("no folders can be mounted here")
+        try:
+            assert libc.mount(None, run, None, 4096 | 32 | 1, None) == 0  # MS_BIND | MS_REMOUNT | MS_RDONLY
+            for words in (["db", "backup", "run"], ["report", "run"], ["run", "w.yaml"], ["label", "run", "a.smi", "-p", "x"]):
+                err = p.run(*words, expect=6)[2]
+                assert "Read-only file system" in err and "run" in err, (words, err)
+            p.run("db", "check", "run")
+        finally:
+            libc.umount(run)
+
+
 def a_worker_that_cannot_start_says_what_is_lacking():
     with Project() as p:
         p.put("a.smi", SMILES)
@@ -142,5 +159,5 @@ def a_report_says_what_it_leaves_out():
 
 
 if __name__ == "__main__":
-    main([a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
+    main([a_backup_on_a_read_only_disk_says_so, a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
           a_database_that_cannot_be_opened_is_named, a_file_system_without_inodes_is_named])
