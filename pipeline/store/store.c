@@ -347,17 +347,28 @@ pl_code pl_store_open_read(pl_store **out, const char *results_path, const pl_sc
  * lock begins with a write transaction, too, and so can start only after this one. */
 static int refuse_commit(void *ctx) { return pl_store_held(ctx, NULL) != PL_OK; }
 
-static void guard(sqlite3 *db, pl_store *s)
+/* Blocks in a features.db that was moved or deleted would be lost without a word. */
+static int refuse_blocks(void *ctx)
 {
-    if (db != NULL && s->locks != NULL)
-        (void)sqlite3_commit_hook(db, refuse_commit, s);
+    int moved = 0;
+
+    return sqlite3_file_control(((pl_store *)ctx)->features, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved
+               ? 1
+               : refuse_commit(ctx);
+}
+
+static void guard(pl_store *s)
+{
+    if (s->db != NULL && s->locks != NULL)
+        (void)sqlite3_commit_hook(s->db, refuse_commit, s);
+    if (s->features != NULL && s->locks != NULL)
+        (void)sqlite3_commit_hook(s->features, refuse_blocks, s);
 }
 
 void pl_store_guard(pl_store *s, const struct pl_locks *locks)
 {
     s->locks = locks;
-    guard(s->db, s);
-    guard(s->features, s);
+    guard(s);
 }
 
 pl_code pl_store_held(const pl_store *s, pl_error *err) { return s->locks != NULL ? pl_locks_held(s->locks, err) : PL_OK; }
@@ -439,7 +450,7 @@ pl_code pl_store_features(pl_store *s, pl_error *err)
         (void)sqlite3_close(s->features);
         s->features = NULL;
     }
-    guard(s->features, s);
+    guard(s);
     return code;
 }
 
