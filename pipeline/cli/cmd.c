@@ -402,6 +402,7 @@ static int judged(int status)
 
 int pl_main(const pl_app *app, int argc, char **argv)
 {
+    const int lost = pl_code_exit(PL_EIO), partly = pl_code_exit(PL_ELIMIT);
     int status;
 
     settle_inherited();
@@ -410,11 +411,10 @@ int pl_main(const pl_app *app, int argc, char **argv)
         print_text(pl_text_str(&pending), 0);
     pl_text_free(&pending);
 
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == 0) { /* otherwise the failure has been reported */
-        pl_cmd_say("the result could not be written to standard output");
-        return pl_code_exit(PL_EIO);
-    }
-    return status;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status == lost) /* then the failure has been reported */
+        return status;
+    pl_cmd_say("the result could not be written to standard output");
+    return status == 0 || status == partly ? lost : status; /* partly: some records failed, and the others are lost */
 }
 
 /* ---- workflows on the command line ---- */

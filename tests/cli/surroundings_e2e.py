@@ -5,9 +5,10 @@ import ctypes
 import os
 import resource
 import shutil
+import signal
 import subprocess
 
-from sieve import PROGRAM, Project, main, skip
+from sieve import PROGRAM, Project, main, skip, until
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 SMILES = "CCO one\nCCN two\nc1ccccc1O three\n"
@@ -81,6 +82,39 @@ def a_backup_on_a_read_only_disk_says_so():
             p.run("db", "check", "run")
         finally:
             libc.umount(run)
+
+
+def failed_records_do_not_hide_a_full_disk():
+    """Status 3 says that some records failed; if the others could not be written, that is 6."""
+    if not os.path.exists("/dev/full"):
+        skip("there is no /dev/full")
+    with Project() as p:
+        methane = "methane\n\n\n  1  0  0  0  0  0  0  0  0  0999 V2000\n    0.0 0.0 0.0 %s\nM  END\n$$$$\n"
+        p.run("conformers", p.put("a.smi", "C one\nCC two\n"), "-o", "a.sdf")
+        p.put("b.sdf", open(p.path("a.sdf")).read() + methane % "Qq")
+        p.put("bad.smi", "C one\nC(( two\n")
+        for words in (["energy", "b.sdf"], ["energy", "--csv", "b.sdf"], ["predict", "esol", "bad.smi"], ["conformers", "bad.smi"]):
+            p.run(*words, expect=3)
+            with open("/dev/full", "w") as full:
+                done = subprocess.run(p.command(*words), cwd=p.dir, stdout=full, stderr=subprocess.PIPE, text=True)
+            assert done.returncode == 6 and "standard output" in done.stderr, (words, done)
+
+
+def a_features_db_deleted_meanwhile_is_noticed():
+    with Project() as p:
+        p.put("a.smi", "".join("%s%s m%d\n" % ("C" * (n % 7 + 1), "O" * (n % 2), n) for n in range(400)))
+        w = p.workflow(["a.smi"], "  read: {unit: 4}\n" + FLAT.splitlines(True)[1])
+        run = subprocess.Popen(p.command("run", w, "-q", "-j", "1"), cwd=p.dir, stderr=subprocess.PIPE, text=True)
+        until(lambda: os.path.exists(p.path("run/features.db-wal")) and os.path.getsize(p.path("run/features.db-wal")) > 60000, "no blocks")
+        os.kill(run.pid, signal.SIGSTOP)
+        for tail in ("", "-wal", "-shm"):
+            os.unlink(p.path("run/features.db" + tail))
+        os.kill(run.pid, signal.SIGCONT)
+        err = run.communicate()[1]
+        assert run.returncode == 6 and "features.db was moved or deleted" in err, (run.returncode, err)
+        p.run("run", w, "-q")
+        p.run("run", w, "-q", "workdir=whole")
+        assert p.run("db", "digest", "run")[1] == p.run("db", "digest", "whole")[1]
 
 
 def a_worker_that_cannot_start_says_what_is_lacking():
@@ -159,5 +193,5 @@ def a_report_says_what_it_leaves_out():
 
 
 if __name__ == "__main__":
-    main([a_backup_on_a_read_only_disk_says_so, a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
+    main([failed_records_do_not_hide_a_full_disk, a_features_db_deleted_meanwhile_is_noticed, a_backup_on_a_read_only_disk_says_so, a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
           a_database_that_cannot_be_opened_is_named, a_file_system_without_inodes_is_named])
