@@ -89,14 +89,21 @@ static pl_code check_log(sqlite3 *db, pl_error *err)
     return code;
 }
 
-pl_code pl_judge_log(sqlite3 *db, const char *path, pl_error *err)
+void pl_judge_keep(sqlite3 *db) { (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); }
+
+pl_code pl_judge_log(sqlite3 *db, const char *path, pl_code code, pl_error *err)
 {
     pl_error why = { 0 };
-    pl_code code = check_log(db, &why);
 
+    if (code == PL_EDATA && err != NULL)
+        why = *err;
+    if (code == PL_OK)
+        code = check_log(db, &why);
+    else if (code != PL_EDATA)
+        return code;
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, code != PL_OK, NULL);
     if (code == PL_OK)
         return PL_OK;
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     if (code != PL_EDATA)
         return pl_fail(err, code, "%s", why.text);
     return pl_fail(err, PL_EDATA,

@@ -193,5 +193,7 @@ pl_code pl_open_reader(sqlite3 **db, const char *path, pl_identity *is, pl_error
     const bool judged = !pl_judge_has_log(path) || pl_lock_lives(path);
     pl_code code = open_reader(db, path, is, err);
 
-    return code == PL_OK && !judged && is->application_id == PL_RESULTS_ID ? pl_judge_log(*db, path, err) : code;
+    if (judged || *db == NULL || (code == PL_OK && is->application_id != PL_RESULTS_ID))
+        return code;
+    return pl_judge_log(*db, path, code, err);
 }

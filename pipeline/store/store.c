@@ -190,15 +190,17 @@ static pl_code open_results(pl_store *s, int journal, pl_error *err)
     bool fresh, old;
     pl_code code = pl_open_file(&s->db, s->results_path, WRITE | SQLITE_OPEN_NOMUTEX, 60000, err);
 
+    if (code == PL_OK && has_log)
+        pl_judge_keep(s->db);
     if (code == PL_OK)
         code = pl_open_identity(s->db, &is, err);
     if (code != PL_OK)
-        return code;
+        return has_log && s->db != NULL ? pl_judge_log(s->db, s->results_path, code, err) : code;
     fresh = is.n_tables == 0 && is.application_id == 0;
     if (!fresh)
         code = pl_open_ours(&is, s->results_path, PL_RESULTS_ID, s->schema->version, err);
     if (code == PL_OK && !fresh && has_log)
-        code = pl_judge_log(s->db, s->results_path, err);
+        code = pl_judge_log(s->db, s->results_path, code, err);
     old = !fresh && is.version < s->schema->version;
     if (code == PL_OK)
         pl_pages_renew(s->db);

@@ -190,6 +190,7 @@ def a_log_of_another_database_is_noticed():
         want = v.answer("b")
         shutil.copyfile(v.path("all.sdf"), v.path("in.sdf"))
         log = log_of(v, "a", "stages.train.epochs=1", "stages.rank.top=50")
+        own = log
         v.put("b/results.db-wal", log)
         before = open(v.path("b/results.db"), "rb").read()
         for words in (["top", "b"], ["export", "csv", "b"], ["report", "b"], ["query", "SELECT * FROM v_hits", "b"], ["db", "digest", "b"],
@@ -200,7 +201,17 @@ def a_log_of_another_database_is_noticed():
         assert open(v.path("b/results.db"), "rb").read() == before
         os.unlink(v.path("b/results.db-wal"))
         assert v.answer("b") == want
+        # An earlier backup of the same database, whose schema may be another one, too.
+        v.run("db", "backup", "b", "--to", "copy.db")
+        log = log_of(v, "b", "stages.train.epochs=1", "stages.rank.top=20")
+        shutil.copyfile(v.path("copy.db"), v.path("b/results.db"))
+        v.put("b/results.db-wal", log)
+        for words in (["top", "b"], ["run", "w.yaml", "workdir=b", "stages.train.epochs=1"]):
+            err = v.run(*words, expect=5)[2]
+            assert "results.db-wal" in err, (words, err)
+        assert open(v.path("b/results.db"), "rb").read() == open(v.path("copy.db"), "rb").read()
         # The log of a run that was killed belongs to its database.
+        log = own
         v.copy("a", "c")
         v.put("c/results.db-wal", log)
         assert len(v.run("top", "-n", "100", "--csv", "c")[1].splitlines()) == 51
