@@ -39,6 +39,7 @@ target_link_options(test_gunzip PRIVATE -Wl,--wrap=read) # a disk that fails
 molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record_tables unit/record_tables_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(csv unit/csv_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
+molsieve_test(record_ends unit/record_ends_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB Threads::Threads)
 molsieve_test(records_oom oom/records_oom_test.c LABEL oom USES molsieve::chem ZLIB::ZLIB)
 target_link_options(test_records_oom PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 molsieve_test(records_golden golden/records_test.c LABEL golden USES molsieve::chem)

@@ -237,6 +237,10 @@ static void seeking_outside_of_the_data_is_an_error(void **state)
     assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 0);
     assert_int_equal(ch_gunzip_seek(g, 9 * SMALL - 2, NULL), PL_OK);
     assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 1 && c == '9');
+    assert_int_equal(ch_gunzip_seek(g, 9 * 5 + 7, NULL), PL_OK); /* back, and on from within a block */
+    assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 1 && c == '5');
+    assert_int_equal(ch_gunzip_seek(g, 9 * 23 + 7, NULL), PL_OK);
+    assert_true(ch_gunzip_read(g, &c, 1, &got, NULL) == PL_OK && got == 1 && c == '3');
     ch_gunzip_close(g);
     (void)unlink(path);
     assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_EIO);
@@ -288,6 +292,7 @@ static void what_is_stopped_before_it_begins_reads_nothing(void **state)
         ch_gunzip_set_stop(g, &stop);
         assert_int_equal(ch_gunzip_read(g, &c, 1, &got, &err), PL_ESTOP);
         assert_int_equal(got, 0);
+        assert_true(strncmp(err.text, "stopped while reading ", 22) == 0 && strcmp(err.text + 22, path) == 0);
         ch_gunzip_close(g);
         (void)unlink(path);
     }
@@ -358,6 +363,30 @@ static void a_disk_that_fails_is_an_error(void **state)
         }
 }
 
+/* Going forward in a packed file reads: what fails then is not that the place is not there. */
+static void a_stop_on_the_way_to_a_place_is_no_end_of_the_file(void **state)
+{
+    static char to[ROOM];
+    atomic_int stop = 0;
+    pl_error err = { 0 };
+    ch_gunzip *g;
+    size_t got;
+
+    (void)state;
+    n_file = 0;
+    add_long(true);
+    ch_reader_close(open_file());
+    assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
+    ch_gunzip_set_stop(g, &stop);
+    assert_int_equal(ch_gunzip_read(g, to, sizeof to, &got, NULL), PL_OK);
+    assert_in_range(got, 1, ROOM / 2 - 2);
+    stop = 1;
+    assert_int_equal(ch_gunzip_seek(g, ROOM / 2 - 1, &err), PL_ESTOP);
+    assert_non_null(strstr(err.text, "stopped while reading "));
+    ch_gunzip_close(g);
+    (void)unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +400,7 @@ int main(void)
         cmocka_unit_test(a_drained_file_is_at_its_end),
         cmocka_unit_test(what_is_stopped_before_it_begins_reads_nothing),
         cmocka_unit_test(a_disk_that_fails_is_an_error),
+        cmocka_unit_test(a_stop_on_the_way_to_a_place_is_no_end_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

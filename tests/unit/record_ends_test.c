@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the end of an input says of the record at hand, and what the first row of a table may be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "chem/records/gunzip.h"
+#include "tests/unit/seen_records.h"
+
+/* Looking for the end of a quote meets the end of the file. What is read again from the second line has not met it yet. */
+static void a_quote_without_an_end_does_not_hide_the_damage_behind_it(void **state)
+{
+    static const char text[] = "smiles,name\n\"CC,a\nCCO,b\nCCN,c\nCCCCCC,hex";
+    seen s;
+    struct stat st;
+
+    (void)state;
+    write_file(".csv.gz", text, sizeof text - 1, true);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size - 4), 0); /* the length is gone */
+    read_path(&s, NULL);
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "csv: a quote that is not closed");
+    assert_true(s.problem[1] == NULL && strcmp(s.title[1], "b") == 0);
+    assert_true(s.problem[2] == NULL && strcmp(s.title[2], "c") == 0);
+    assert_non_null(s.problem[3]);
+    assert_non_null(strstr(s.problem[3], "gzip"));
+    (void)unlink(path);
+}
+
+static void *write_pipe(void *text)
+{
+    FILE *f = fopen(path, "wb");
+
+    assert_non_null(f);
+    (void)fputs(text, f);
+    (void)fclose(f);
+    return NULL;
+}
+
+static void read_pipe(seen *s, const char *text, bool whole_lines)
+{
+    const ch_reader_opts opts = { .whole_lines = whole_lines };
+    pthread_t other;
+
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_record_%ld.smi", (long)getpid());
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(pthread_create(&other, NULL, write_pipe, (void *)(uintptr_t)text), 0);
+    read_path(s, &opts);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    (void)unlink(path);
+}
+
+static void a_pipe_that_ends_within_a_line_has_an_incomplete_record(void **state)
+{
+    seen s;
+
+    (void)state;
+    read_pipe(&s, "CCO a\nCCN", true);
+    assert_int_equal(s.n, 2);
+    assert_null(s.problem[0]);
+    assert_string_equal(s.problem[1],
+                        "the input ended within this line, so it may be incomplete; end each line with a line feed");
+    read_pipe(&s, "CCO a\nCCN\n", true);
+    assert_true(s.n == 2 && s.problem[1] == NULL);
+    read_pipe(&s, "CCO a\nCCN", false);
+    assert_true(s.n == 2 && s.problem[1] == NULL);
+    write_file(".smi", "CCO a\nCCN", 9, false); /* a file does not end by chance */
+    read_path(&s, &(ch_reader_opts){ .whole_lines = true });
+    assert_true(s.n == 2 && s.problem[1] == NULL);
+    (void)unlink(path);
+}
+
+/* Opens a table whose first row is this name alone. */
+static bool is_a_name(const char *name, char said[600])
+{
+    char text[200];
+    const int n = snprintf(text, sizeof text, "%s\nCCO\n", name);
+    pl_error err = { 0 };
+    ch_reader *r;
+
+    write_file(".csv", text, (size_t)n, false);
+    const pl_code code = ch_reader_open(&r, path, NULL, NULL, &err);
+    if (code == PL_OK)
+        ch_reader_close(r);
+    else
+        assert_int_equal(code, PL_ECONFIG);
+    (void)snprintf(said, 600, "%s", err.text);
+    (void)unlink(path);
+    return code == PL_OK;
+}
+
+static void a_first_row_that_is_a_molecule_is_no_row_of_names(void **state)
+{
+    static const char *const names[] = { "no", "pos", "on", "cn", "S1", "C2", "P1", "smiles", "molecule", "id1" };
+    static const char *const molecules[] = { "CCO", "c1ccccc1", "C1CC1", "[Na+]", "[13CH4]", "[2H]O", "Cl" };
+    char said[600], must[300];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!is_a_name(names[i], said))
+            fail_msg("%s: %s", names[i], said);
+    for (size_t i = 0; i < sizeof molecules / sizeof *molecules; i++) {
+        if (is_a_name(molecules[i], said))
+            fail_msg("%s was taken for a name", molecules[i]);
+        (void)snprintf(must, sizeof must,
+                       "%s: the first row has to name the columns, but it has a molecule: the column with SMILES is called "
+                       "\"%s\"; put a row such as smiles,name before it",
+                       path, molecules[i]);
+        assert_string_equal(said, must);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_quote_without_an_end_does_not_hide_the_damage_behind_it),
+        cmocka_unit_test(a_pipe_that_ends_within_a_line_has_an_incomplete_record),
+        cmocka_unit_test(a_first_row_that_is_a_molecule_is_no_row_of_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
