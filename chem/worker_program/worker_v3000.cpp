@@ -221,7 +221,7 @@ void v3000_leave_open(OBMol &mol, const V3000 &v)
     OBStereoFacade stereo(&mol);
     for (const auto &drawn : v.either) {
         OBAtom *begin = mol.GetAtom(static_cast<int>(drawn.first)), *end = mol.GetAtom(static_cast<int>(drawn.second));
-        const OBBond *bond = begin != nullptr && end != nullptr ? mol.GetBond(begin, end) : nullptr;
+        const OBBond *bond = mol.GetBond(begin, end); // NULL, too, where an atom is missing
         if (bond == nullptr || mol.GetDimension() != 2)
             continue;
         leave_open(stereo, bond);

@@ -282,6 +282,7 @@ static void limits_are_kept(void **state)
     ch_mol m = made_mol(30, 9, 1, mem);
     (void)state;
     expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = 29 }, PL_EINPUT, "atoms: 30");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = 1 }, PL_EINPUT, "atoms: 30, more than max_atoms 1");
     expect_refused(&m, (ch_graph_opts){ .cutoff = 50, .max_edges = 869 }, PL_EINPUT, "edges: ");
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_FULL, .max_edges = 869 }, PL_EINPUT, "edges: 870");
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 4, .max_edges = 119 }, PL_EINPUT, "edges: 120");

@@ -413,6 +413,19 @@ static void no_stereo_is_invented_where_a_group_changes(void **state)
         }
 }
 
+/* What was cis or trans is a single bond now; its ends have the neighbours that they had. */
+static void a_bond_that_becomes_single_loses_its_stereo(void **state)
+{
+    static const char *const drawn[][2] = { { "C/C([O-])=C/C=[N+](C)C", "CC(=O)C=CN(C)C" },
+                                            { "C/C([O-])=C\\C=[NH+]\\C", "CC(=O)C=CNC" },
+                                            { "C/C([O-])=C/[N+]#N", "CC(=O)C=[N+]=[N-]" },
+                                            { "C[P+](C)(C)/C(C)=C(C)/[O-]", "CC(=O)C(C)=P(C)(C)C" } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++)
+        assert_string_equal(flat(drawn[i][0], true).smiles, flat(drawn[i][1], true).smiles);
+}
+
 /* The smallest rings that are found do not have all bonds of a cage. */
 static void no_bond_of_a_ring_is_rotatable(void **state)
 {
@@ -440,6 +453,7 @@ int main(void)
         cmocka_unit_test(of_two_oxygens_the_position_chooses),
         cmocka_unit_test(a_wavy_bond_at_one_of_two_equal_atoms_is_read_alike),
         cmocka_unit_test(no_stereo_is_invented_where_a_group_changes),
+        cmocka_unit_test(a_bond_that_becomes_single_loses_its_stereo),
         cmocka_unit_test(no_bond_of_a_ring_is_rotatable),
     };
 
