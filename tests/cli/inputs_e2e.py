@@ -427,6 +427,9 @@ def a_network_reads_columns_and_descriptors():
         hosts_set_columns(p, temperatures=[37.3])
         meta = inputs_of(p)
         assert len(meta["descriptors"]["mean"]) == len(meta["descriptors"]["std"]) > 100
+        # What all molecules have alike deviates by nothing, not by what the rounding of its mean leaves.
+        alike = [mean for mean, std in zip(meta["descriptors"]["mean"], meta["descriptors"]["std"]) if std == 0]
+        assert len(alike) > 20 and any(alike) and not any(0 < std < 1e-6 for std in meta["descriptors"]["std"]), meta["descriptors"]
         # The network alone: a temperature changes it, evaluation of the file gives the numbers of the training, a stop changes nothing.
         p.run("run", train(p, family="se3", inputs=both, name="net.yaml", workdir="net", source="generate"), "-q")
         assert header(p.path("net", MODEL))["__metadata__"].get("family") is None
