@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the end of an input says of the record at hand, and what the first row of a table may be. */
+/* What the end of an input says of the record at hand, what the first row of a table may be, and how long its units. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
-#include "chem/records/gunzip.h"
+#include "chem/records/unit_names.h"
 #include "tests/unit/seen_records.h"
 
 /* Looking for the end of a quote meets the end of the file. What is read again from the second line has not met it yet. */
@@ -117,12 +117,27 @@ static void a_first_row_that_is_a_molecule_is_no_row_of_names(void **state)
     }
 }
 
+static void the_longest_unit_is_whole_and_a_longer_one_cut(void **state)
+{
+    char given[CH_UNIT_BYTES + 2], unit[CH_UNIT_BYTES];
+
+    (void)state;
+    for (size_t n = CH_UNIT_BYTES - 2; n <= CH_UNIT_BYTES; n++) {
+        memset(given, 'm', n);
+        given[n] = '\0';
+        ch_unit_plain(unit, given);
+        assert_int_equal(strlen(unit), n < CH_UNIT_BYTES ? n : CH_UNIT_BYTES - 1);
+        assert_memory_equal(unit, given, strlen(unit));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quote_without_an_end_does_not_hide_the_damage_behind_it),
         cmocka_unit_test(a_pipe_that_ends_within_a_line_has_an_incomplete_record),
         cmocka_unit_test(a_first_row_that_is_a_molecule_is_no_row_of_names),
+        cmocka_unit_test(the_longest_unit_is_whole_and_a_longer_one_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
