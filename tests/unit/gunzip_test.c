@@ -301,6 +301,7 @@ static void what_is_stopped_before_it_begins_reads_nothing(void **state)
 /* ---- a disk that fails ---- */
 
 static int reads_left = -1; /* those that succeed before one fails; -1: all */
+static bool fails_once;
 
 ssize_t __real_read(int fd, void *to, size_t n);
 ssize_t __wrap_read(int fd, void *to, size_t n);
@@ -308,6 +309,7 @@ ssize_t __wrap_read(int fd, void *to, size_t n);
 ssize_t __wrap_read(int fd, void *to, size_t n)
 {
     if (reads_left == 0) {
+        reads_left -= fails_once;
         errno = EIO;
         return -1;
     }
@@ -387,6 +389,55 @@ static void a_stop_on_the_way_to_a_place_is_no_end_of_the_file(void **state)
     (void)unlink(path);
 }
 
+/* One record of many reads: head, the line again and again, tail. */
+static const struct {
+    const char *format, *head, *line, *tail;
+} long_records[] = {
+    { "xyz", "50000\na\n", "C 0 0 0 0 0\n", "" },
+    { "sdf", "a\n\n\n", "some data\n", "$$$$\n" },
+    { "mol2", "@<TRIPOS>MOLECULE\na\n", "1 C 0 0 0\n", "" },
+    { "pdb", "", "REMARK   1 SOME TEXT\n", "END\n" },
+    { "cif", "data_a\n", "_a_b value\n", "" },
+    { "smi", "C a", " and more", "\n" },
+    { "csv", "smiles,name\nC,a", " and more", "\n" },
+};
+
+/* What ends a record is its end, not a disk that fails once within it. */
+static void check_once(size_t k, int good)
+{
+    pl_code code = PL_OK;
+    bool more = true;
+    ch_record rec;
+    ch_reader *r;
+
+    ch_reader_close(open_file());
+    reads_left = good;
+    code = ch_reader_open(&r, path, long_records[k].format, NULL, NULL);
+    while (code == PL_OK && more)
+        code = ch_reader_next(r, &rec, &more, NULL);
+    if (code != PL_EIO || reads_left >= 0)
+        fail_msg("%s, read %d: status %d", long_records[k].format, good + 1, (int)code);
+    reads_left = -1;
+    ch_reader_close(r);
+    (void)unlink(path);
+}
+
+static void a_disk_that_fails_once_is_an_error_in_each_format(void **state)
+{
+    (void)state;
+    fails_once = true;
+    for (size_t k = 0; k < sizeof long_records / sizeof *long_records; k++)
+        for (int good = 1; good < 4; good++) {
+            n_file = 0;
+            add(long_records[k].head, strlen(long_records[k].head));
+            while (n_file < ROOM * 5 / 8)
+                add(long_records[k].line, strlen(long_records[k].line));
+            add(long_records[k].tail, strlen(long_records[k].tail));
+            check_once(k, good);
+        }
+    fails_once = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +451,7 @@ int main(void)
         cmocka_unit_test(a_drained_file_is_at_its_end),
         cmocka_unit_test(what_is_stopped_before_it_begins_reads_nothing),
         cmocka_unit_test(a_disk_that_fails_is_an_error),
+        cmocka_unit_test(a_disk_that_fails_once_is_an_error_in_each_format),
         cmocka_unit_test(a_stop_on_the_way_to_a_place_is_no_end_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
