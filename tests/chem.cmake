@@ -34,7 +34,7 @@ molsieve_chem_test(chem_confine unit/confine_test.c LABEL unit)
 molsieve_test(chem_request_queue unit/request_queue_test.c LABEL unit USES molsieve::chem)
 set_tests_properties(chem_request_queue PROPERTIES PROCESSORS 3) # its time limits are tenths of a second: at most one other test may run at the same time
 molsieve_test(near unit/near_test.c LABEL unit USES molsieve::chem)
-molsieve_test(gunzip unit/gunzip_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
+molsieve_test(gunzip unit/gunzip_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB Threads::Threads)
 target_link_options(test_gunzip PRIVATE -Wl,--wrap=read) # a disk that fails
 molsieve_test(record unit/record_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)
 molsieve_test(record_tables unit/record_tables_test.c LABEL unit USES molsieve::chem ZLIB::ZLIB)

@@ -9,9 +9,12 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -245,6 +248,7 @@ static void seeking_outside_of_the_data_is_an_error(void **state)
     (void)unlink(path);
     assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_EIO);
     assert_null(g);
+    ch_gunzip_close(g);
 }
 
 /* Nothing is left to read, and that is no damage. */
@@ -296,6 +300,39 @@ static void what_is_stopped_before_it_begins_reads_nothing(void **state)
         ch_gunzip_close(g);
         (void)unlink(path);
     }
+}
+
+static atomic_int stop_now;
+
+static void *stop_soon(void *unused)
+{
+    (void)unused;
+    (void)usleep(50000);
+    stop_now = 1;
+    return NULL;
+}
+
+static void a_silent_pipe_is_left_when_the_run_stops(void **state)
+{
+    pl_error err = { 0 };
+    pthread_t other;
+    ch_gunzip *g;
+    size_t got;
+    char c;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_gunzip_%ld.smi", (long)getpid());
+    assert_int_equal(mkfifo(path, 0600), 0);
+    const int writer = open(path, O_RDWR | O_CLOEXEC); /* it says nothing */
+    assert_true(writer >= 0);
+    assert_int_equal(ch_gunzip_open(&g, path, NULL), PL_OK);
+    ch_gunzip_set_stop(g, &stop_now);
+    assert_int_equal(pthread_create(&other, NULL, stop_soon, NULL), 0);
+    assert_int_equal(ch_gunzip_read(g, &c, 1, &got, &err), PL_ESTOP);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    ch_gunzip_close(g);
+    (void)close(writer);
+    (void)unlink(path);
 }
 
 /* ---- a disk that fails ---- */
@@ -450,6 +487,7 @@ int main(void)
         cmocka_unit_test(seeking_outside_of_the_data_is_an_error),
         cmocka_unit_test(a_drained_file_is_at_its_end),
         cmocka_unit_test(what_is_stopped_before_it_begins_reads_nothing),
+        cmocka_unit_test(a_silent_pipe_is_left_when_the_run_stops),
         cmocka_unit_test(a_disk_that_fails_is_an_error),
         cmocka_unit_test(a_disk_that_fails_once_is_an_error_in_each_format),
         cmocka_unit_test(a_stop_on_the_way_to_a_place_is_no_end_of_the_file),

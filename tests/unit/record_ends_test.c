@@ -65,8 +65,7 @@ static void a_pipe_that_ends_within_a_line_has_an_incomplete_record(void **state
     read_pipe(&s, "CCO a\nCCN", true);
     assert_int_equal(s.n, 2);
     assert_null(s.problem[0]);
-    assert_string_equal(s.problem[1],
-                        "the input ended within this line, so it may be incomplete; end each line with a line feed");
+    assert_string_equal(s.problem[1], "the input ended within this line, so it may be incomplete; end each line with a line feed");
     read_pipe(&s, "CCO a\nCCN\n", true);
     assert_true(s.n == 2 && s.problem[1] == NULL);
     read_pipe(&s, "CCO a\nCCN", false);
