@@ -437,6 +437,10 @@ static const struct {
     { "cif", "data_a\n", "_a_b value\n", "" },
     { "smi", "C a", " and more", "\n" },
     { "csv", "smiles,name\nC,a", " and more", "\n" },
+    { "csv", "smiles,name\n\"C\n", " and more", "\",a\n" },
+    { "csv", "smiles,name\n", "\n", "C,a\n" },
+    { "xyz", "1\na", " and more", "\nC 0 0 0\n" },
+    { "xyz", "", "\n", "1\na\nC 0 0 0\n" },
 };
 
 /* What ends a record is its end, not a disk that fails once within it. */
