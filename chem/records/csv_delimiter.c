@@ -38,7 +38,9 @@ char ch_delimiter_said(const char *s, size_t n)
     s += 5;
     if (quoted && (s >= end || *s++ != '"'))
         return '\0';
-    return ends_line(s, end) ? sign : '\0';
+    if (!ends_line(s, end))
+        return '\0';
+    return sign;
 }
 
 /* The end of the row of names, which quotes may extend over lines. */
@@ -87,7 +89,8 @@ char ch_delimiter_find(const char *s, size_t n)
             continue;
         if (named)
             return *sign;
-        found = found == '\0' ? *sign : found;
+        if (found == '\0')
+            found = *sign;
     }
     return found;
 }

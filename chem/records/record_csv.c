@@ -157,8 +157,12 @@ static pl_code find_delimiter(ch_reader *r, pl_error *err)
     said = ch_delimiter_said(s, n);
     if (said != '\0')
         return said_take(r, said, err);
-    found = tabs ? '\t' : ch_delimiter_find(s, n);
-    r->delimiter = found != '\0' ? found : ',';
+    found = '\t';
+    if (!tabs)
+        found = ch_delimiter_find(s, n);
+    r->delimiter = ',';
+    if (found != '\0')
+        r->delimiter = found;
     return PL_OK;
 }
 
