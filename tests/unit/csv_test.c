@@ -181,12 +181,95 @@ static void a_second_row_of_names_is_no_record(void **state)
     (void)unlink(path);
 }
 
+static void csv_quotes_may_hold_commas_and_line_ends(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "name,SMILES,y\n\"a, \"\"b\"\"\",CCO,1\n\"two\nlines\",CC,2\nshort\nc,,3\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.text[0], "CCO\ta, \"b\"");
+    assert_string_equal(s.title[0], "a, \"b\"");
+    assert_string_equal(s.text[1], "CC\ttwo lines");
+    assert_non_null(s.problem[2]);
+    assert_non_null(s.problem[3]);
+    assert_int_equal(s.line[3], 6);
+    forget(&s);
+}
+
+static void a_csv_cell_with_several_molecules_is_bad(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles;y\nCCO + CCC;1\nCCO / CCC;2\nCCO +salt;3\nCCO and;4\n");
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "csv: several molecules in one cell, with '+' between them");
+    assert_string_equal(s.problem[1], "csv: several molecules in one cell, with '/' between them");
+    assert_true(s.problem[2] == NULL && s.problem[3] == NULL);
+    forget(&s);
+}
+
+static void a_csv_cell_with_several_lines_of_smiles_is_bad(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles,y\n\"CCO\nCCC\",1\n\"CCO name\r\n \",2\n\"\nCC\",3\nC |x|,4\n\"C\r\nc1\",5\n");
+    assert_int_equal(s.n, 5);
+    assert_string_equal(s.problem[0], "csv: several lines in the column of SMILES");
+    for (int i = 1; i < 4; i++)
+        assert_null(s.problem[i]);
+    assert_string_equal(s.text[2], "CC\t");
+    assert_string_equal(s.problem[4], "csv: several lines in the column of SMILES");
+    forget(&s);
+}
+
+static void a_quote_that_is_not_closed_costs_one_row(void **state)
+{
+    seen s;
+    (void)state;
+
+    read_text(&s, ".csv", "smiles,id\nCC,\"oops\nCCC,2\nCCCC,3\n");
+    assert_int_equal(s.n, 3);
+    assert_non_null(s.problem[0]);
+    assert_string_equal(s.text[1], "CCC\t2");
+    assert_string_equal(s.text[2], "CCCC\t3");
+    assert_int_equal(s.line[2], 4);
+    forget(&s);
+}
+
+/* The quote of the second row would end at that of the fourth, and swallow two rows. */
+static void a_quote_that_ends_where_another_begins_costs_one_row(void **state)
+{
+    static const char text[] = "name,smiles\n\"one\"\",C\ntwo,CC\n\"three, really\",CCC\n\"fo\"ur,CCCC\n";
+    seen s;
+
+    (void)state;
+    read_text(&s, ".csv", text);
+    assert_int_equal(s.n, 4);
+    assert_string_equal(s.problem[0], "csv: a quote that is not closed");
+    assert_true(s.problem[1] == NULL && s.problem[2] == NULL);
+    assert_string_equal(s.problem[3], "csv: text behind a closing quote; a quote within quotes is written twice");
+    assert_string_equal(s.text[1], "CC\ttwo");
+    assert_string_equal(s.text[2], "CCC\tthree, really");
+    forget(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_csv_columns_for_one_thing_are_refused), cmocka_unit_test(text_behind_a_closing_quote_is_bad),
-        cmocka_unit_test(a_quote_behind_blanks_begins_a_value),      cmocka_unit_test(names_with_bad_quotes_are_refused),
-        cmocka_unit_test(the_delimiter_is_not_within_a_name),        cmocka_unit_test(a_second_row_of_names_is_no_record),
+        cmocka_unit_test(csv_quotes_may_hold_commas_and_line_ends),
+        cmocka_unit_test(a_csv_cell_with_several_molecules_is_bad),
+        cmocka_unit_test(a_csv_cell_with_several_lines_of_smiles_is_bad),
+        cmocka_unit_test(a_quote_that_is_not_closed_costs_one_row),
+        cmocka_unit_test(a_quote_that_ends_where_another_begins_costs_one_row),
+        cmocka_unit_test(two_csv_columns_for_one_thing_are_refused),
+        cmocka_unit_test(text_behind_a_closing_quote_is_bad),
+        cmocka_unit_test(a_quote_behind_blanks_begins_a_value),
+        cmocka_unit_test(names_with_bad_quotes_are_refused),
+        cmocka_unit_test(the_delimiter_is_not_within_a_name),
+        cmocka_unit_test(a_second_row_of_names_is_no_record),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,110 +202,6 @@ static void every_failure_has_its_own_word(void **state)
     }
 }
 
-/* The library's writer of InChI ended with a segmentation fault. */
-static void a_mark_that_lacks_neighbours_says_nothing(void **state)
-{
-    static const char *const cases[][2] = { { "C[S@@]=O", "C[S]=O" },         { "C[N@]=C", "CN=C" }, { "[C@@H3]C", "CC" },
-                                            { "CC(=[S@@]=O)C", "CC(=S=O)C" }, { "C[C@H2]F", "CCF" }, { "O=[S@@]=O", "O=S=O" },
-                                            { "C[S@](=O)CC", "CC[S@@](=O)C" } };
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ch_prepared p;
-        pl_error err = { 0 };
-        assert_int_equal(prepare(*state, cases[i][0], &p, &err), PL_OK);
-        assert_string_equal(p.smiles, cases[i][1]);
-    }
-}
-
-/* Levorphanol as RDKit draws it. InChI calls a centre of this drawing ambiguous, which has a wedge. */
-static void a_drawing_has_the_key_of_its_smiles(void **state)
-{
-    static const char drawn[] = "\n"
-                                "     RDKit          2D\n"
-                                "\n"
-                                " 19 22  0  0  0  0  0  0  0  0999 V2000\n"
-                                "   -4.4156    1.0071    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -3.1002    0.2863    0.0000 N   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -3.0667   -1.2134    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -1.7513   -1.9342    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.4693   -1.1555    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.4182   -0.6972    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.3796   -0.9609    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.4045    0.1538    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.4312   -0.1114    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.5027    0.3441    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -1.8182    1.0650    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "   -0.5361    1.8438    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    0.7793    1.1229    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    2.0613    1.9017    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    3.3767    1.1808    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    3.4101   -0.3188    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    4.7255   -1.0397    0.0000 O   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    2.1281   -1.0976    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "    0.8127   -0.3767    0.0000 C   0  0  0  0  0  0  0  0  0  0  0  0\n"
-                                "  1  2  1  0\n"
-                                "  2  3  1  0\n"
-                                "  3  4  1  0\n"
-                                "  5  4  1  1\n"
-                                "  5  6  1  0\n"
-                                "  6  7  1  0\n"
-                                "  7  8  1  0\n"
-                                "  8  9  1  0\n"
-                                " 10  9  1  6\n"
-                                " 10 11  1  0\n"
-                                " 11 12  1  6\n"
-                                " 12 13  1  0\n"
-                                " 13 14  1  0\n"
-                                " 14 15  2  0\n"
-                                " 15 16  1  0\n"
-                                " 16 17  1  0\n"
-                                " 16 18  2  0\n"
-                                " 18 19  1  0\n"
-                                " 11  2  1  0\n"
-                                " 10  5  1  0\n"
-                                " 19  5  1  0\n"
-                                " 19 13  2  0\n"
-                                "M  END\n";
-    bench_side *b = *state;
-    ch_prepared p, q;
-    pl_error err = { 0 };
-
-    assert_int_equal(ch_worker_prepare(b->w, drawn, sizeof drawn - 1, "mol", NULL, &p, b->mem, &err), PL_OK);
-    assert_string_equal(p.inchikey, "JAQUASYNZVUNQP-USXIJHARSA-N");
-    assert_int_equal(p.lost_stereo, 0);
-    assert_int_equal(prepare(b, p.smiles, &q, &err), PL_OK);
-    assert_string_equal(q.inchikey, p.inchikey);
-}
-
-/* The two bonds beside the wedge are in one line but for a decimal. RDKit reads both as the first SMILES; a corner of 190 degrees, and
- * one of 170, it reads as the second and the first. */
-static void a_wedge_in_a_t_is_read_whatever_the_last_decimal(void **state)
-{
-    static const struct {
-        double y;
-        const char *smiles;
-    } cases[] = { { 0.0001, "F[C@H](Br)Cl" },
-                  { 0, "F[C@H](Br)Cl" },
-                  { -0.0001, "F[C@H](Br)Cl" },
-                  { -0.13, "F[C@H](Br)Cl" },
-                  { 0.13, "F[C@@H](Br)Cl" } };
-    bench_side *b = *state;
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[600];
-        ch_prepared p;
-        pl_error err = { 0 };
-        (void)snprintf(text, sizeof text,
-                       "\n  x                 2D\n\n  4  3  0  0  0  0  0  0  0  0999 V2000\n"
-                       "    0.0000    0.0000    0.0000 C   0  0\n    1.5000%10.4f    0.0000 F   0  0\n"
-                       "   -1.5000%10.4f    0.0000 Cl  0  0\n    0.0000   -1.5000    0.0000 Br  0  0\n"
-                       "  1  2  1  0\n  1  3  1  0\n  1  4  1  1\nM  END\n",
-                       cases[i].y, cases[i].y);
-        assert_int_equal(ch_worker_prepare(b->w, text, strlen(text), "mol", NULL, &p, b->mem, &err), PL_OK);
-        assert_string_equal(p.smiles, cases[i].smiles);
-    }
-}
-
 /* It is not sent, and the worker goes on. */
 static void a_request_that_is_too_long_is_refused(void **state)
 {
@@ -666,9 +562,6 @@ int main(void)
         cmocka_unit_test(a_nitrile_is_relaxed_although_it_is_built_on_a_line),
         cmocka_unit_test(counter_ions_go_even_when_they_are_bigger),
         cmocka_unit_test(every_failure_has_its_own_word),
-        cmocka_unit_test(a_mark_that_lacks_neighbours_says_nothing),
-        cmocka_unit_test(a_drawing_has_the_key_of_its_smiles),
-        cmocka_unit_test(a_wedge_in_a_t_is_read_whatever_the_last_decimal),
         cmocka_unit_test(a_request_that_is_too_long_is_refused),
         cmocka_unit_test(a_large_molecule_is_refused_by_the_callers_limit),
         cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
