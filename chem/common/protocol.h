@@ -68,7 +68,7 @@
 #define CH_ANSWERS_VERSION "10"
 
 /* Version of chem/worker_program/groups.h and of how groups are charged; part of the keys of stages that set a pH. */
-#define CH_GROUPS_VERSION "1"
+#define CH_GROUPS_VERSION "2"
 
 #define CH_NO_STEREO "stereo not drawn"
 

@@ -227,7 +227,7 @@ static void record_clear(ch_reader *r)
     pl_text_reset(&r->title);
     pl_text_reset(&r->problem);
     r->dropped = 0;
-    r->begun = r->has_raw = false;
+    r->begun = r->has_raw = r->is_short = false;
 }
 
 void ch_reader_begin(ch_reader *r, const ch_line *line)
@@ -288,7 +288,8 @@ static void record_give(ch_reader *r, ch_record *out)
                         .line = r->line,
                         .title = pl_text_str(&r->title),
                         .problem = r->problem.len > 0 ? r->problem.s : NULL,
-                        .no_smiles = r->problem.len > 0 && strcmp(r->problem.s, CH_NO_SMILES) == 0 };
+                        .no_smiles = r->problem.len > 0 && strcmp(r->problem.s, CH_NO_SMILES) == 0,
+                        .is_short = r->is_short };
 }
 
 pl_code ch_reader_next(ch_reader *r, ch_record *out, bool *more, pl_error *err)

@@ -77,6 +77,7 @@ typedef struct ch_record {
     const char *title;   /* valid UTF-8, no control characters (pl_text_add_clean); may be empty */
     const char *problem; /* NULL, or why it is unusable: "record too long: ..."  */
     bool no_smiles;      /* the problem is this alone: the other columns of the row are good */
+    bool is_short;       /* a row of a table with fewer values than names               */
 } ch_record;             /* borrowed from the reader until its next call */
 
 typedef struct ch_field {

@@ -423,6 +423,7 @@ static void take_molecule(ch_reader *r, pl_text *field)
         if (n == r->smiles_column)
             take_smiles(r, s, s + field->len);
     }
+    r->is_short = n < r->n_columns;
     if (n <= r->smiles_column)
         ch_reader_set_problem(r, "csv: %d columns, and the SMILES is in column %d", n, r->smiles_column + 1);
     else if (used > r->n_columns)

@@ -20,7 +20,7 @@ struct ch_reader {
     pl_text text, raw, title, problem;
     size_t dropped;       /* bytes beyond the limit */
     int64_t offset, line; /* of the first line      */
-    bool begun, has_raw, damage_told, whole_lines;
+    bool begun, has_raw, is_short, damage_told, whole_lines;
     int64_t ordinal;
 
     /* xyz, mol2, pdb: what is known about the file from the lines read so far. */

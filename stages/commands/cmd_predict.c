@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "chem/records/record.h"
+#include "chem/records/record_notes.h"
 #include "chem/records/relation.h"
 #include "pipeline/base/par.h"
 #include "pipeline/base/stop.h"
@@ -51,7 +52,7 @@ typedef struct predict {
     int workers;
     ch_reader *reader;
     st_out out; /* closed: standard output */
-    int64_t n_records;
+    int64_t n_records, n_noted[CH_NOTES];
     bool has_titles, quiet, by_name, asks_engine, asks_seed; /* by_name: the format is that of the output's name */
     _Atomic int64_t n_failed, n_outside;
     ch_worker *lister;
@@ -173,6 +174,14 @@ static pl_code asked_new(st_asked **out, predict *c, const ch_record *r, pl_erro
     return code;
 }
 
+static void notes_count(predict *c, const ch_record *r)
+{
+    const unsigned notes = r->problem == NULL ? ch_record_notes(r) : 0;
+
+    for (int k = 0; k < CH_NOTES; k++)
+        c->n_noted[k] += (notes >> k & 1) != 0;
+}
+
 static pl_code records_read(predict *c, st_flow *flow, pl_error *err)
 {
     ch_record record;
@@ -186,6 +195,7 @@ static pl_code records_read(predict *c, st_flow *flow, pl_error *err)
             break;
         code = asked_new(&asked, c, &record, err);
         c->has_titles |= record.title[0] != '\0';
+        notes_count(c, &record);
         if (code == PL_OK)
             going = st_flow_put(flow, asked);
         c->n_records++;
@@ -470,6 +480,9 @@ static void warnings_print(const predict *c)
         pl_cmd_say("%s", unused);
     if (strcmp(ch_reader_format(c->reader), "inchi") == 0)
         pl_cmd_say("%s", st_inchi_tautomers);
+    for (int k = 0; k < CH_NOTES; k++)
+        if (c->n_noted[k] > 0)
+            pl_cmd_say("%lld %s: %s", (long long)c->n_noted[k], pl_plural(c->n_noted[k], "record", "records"), ch_note_text[k]);
     for (int k = 0; k < c->p->scorer.n_models; k++)
         if (c->p->scorer.model[k].m->range.molecules == 0)
             pl_cmd_say(

@@ -298,6 +298,25 @@ def records_in_inchi_are_told_to_have_several_tautomers():
         assert "2 records are read from InChI: " + told in p.run("run", w, expect=None)[2]
 
 
+def racemates_and_short_rows_are_told():
+    """A racemate is the form that is drawn; a value that was forgotten in the middle shifts those behind it."""
+    with Project() as p:
+        told = "groups of enhanced stereo (racemates, relative stereo) are not read: the molecule is the form that is drawn"
+        p.put("in.smi", "CCO a\nC[C@H](F)Cl |&1:1| b\nC[C@H](O)CC |o1:1| c\n")
+        err = p.run("predict", "esol", "in.smi")[2]
+        assert "2 records: " + told in err, err
+        p.workflow(["in.smi"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+        err = p.run("run", "w.yaml")[2]
+        assert "/in.smi:2: " + told + ", here and in later records" in err and err.count("enhanced") == 1, err
+        p.put("in.smi", "CCO a\nC[C@H](F)Cl |a:1| b\n")
+        assert "enhanced" not in p.run("predict", "esol", "in.smi")[2] + p.run("run", "w.yaml")[2]
+        told = "fewer values than columns: the last columns are taken to be empty"
+        p.put("in.csv", "smiles,a,b\nCCO,1,2\nCCN,2\nCCC,3,\nCC\n")
+        assert "2 records: " + told in p.run("predict", "esol", "in.csv")[2]
+        p.workflow(["in.csv"], "  read: {}\n  prepare: {conformers: {source: none}}\n")
+        assert "/in.csv:3: " + told + ", here and in later records" in p.run("run", "w.yaml")[2]
+
+
 def a_stream_that_ends_within_a_line_is_told():
     pipe = Pipe("esol", "-")
     pipe.line()
@@ -425,5 +444,5 @@ def the_help_names_every_shipped_model():
 main([numbers_are_those_of_a_workflow_to_the_last_bit, structures_of_the_input_are_used_as_the_model_knows_them,
       molecules_are_prepared_as_in_the_training, several_structures_and_models_are_averaged_as_in_a_workflow, a_gpu_gives_the_numbers_of_its_workflow, each_format_has_one_row_for_each_record_in_order, molecules_without_structures_are_drawn_with_their_stereo,
       tables_keep_their_quotes_and_give_their_columns, a_pipe_is_answered_one_molecule_at_a_time, a_terminal_is_told_what_to_type,
-      a_pipe_of_sdf_is_answered_record_by_record, records_in_inchi_are_told_to_have_several_tautomers, a_stream_that_ends_within_a_line_is_told,
+      a_pipe_of_sdf_is_answered_record_by_record, records_in_inchi_are_told_to_have_several_tautomers, racemates_and_short_rows_are_told, a_stream_that_ends_within_a_line_is_told,
       a_closed_output_and_a_signal_end_it_at_once, a_file_that_is_read_is_no_standard_output, mistakes_are_refused_before_any_work, options_without_effect_are_refused_before_any_work, the_help_names_every_shipped_model])

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "chem/records/record_notes.h"
 #include "tests/unit/seen_records.h"
 
 static void smiles_lines_are_records_blanks_and_comments_are_not(void **state)
@@ -132,6 +133,42 @@ static void the_title_stands_behind_the_bars(void **state)
         read_text(&s, ".smi", text);
         assert_string_equal(s.title[0], cases[k][1]);
         forget(&s);
+    }
+}
+
+static void notes_of_records_are_seen(void **state)
+{
+    enum { GROUPS = 1 << CH_NOTE_GROUPS, SHORT = 1 << CH_NOTE_SHORT };
+    static const struct {
+        const char *ending, *text;
+        unsigned notes;
+    } cases[] = { { ".smi", "C[C@H](F)Cl |&1:1,r| a\n", GROUPS },
+                  { ".smi", "C[C@H](F)Cl |r,o12:1|\n", GROUPS },
+                  { ".smi", "C[C@H](F)Cl |a:1|\n", 0 },
+                  { ".smi", "C[C@H](F)Cl a&1:b|&:1|\n", 0 },
+                  { ".smi", "C[C@H](F)Cl |&1:1\n", 0 },
+                  { ".smi", "C[C@H](F)Cl no1: |x| &1:\n", 0 },
+                  { ".csv", "smiles,b\nC[C@H](F)Cl |&1:1|,1\n", GROUPS },
+                  { ".csv", "smiles,b\nC[C@H](F)Cl,1\n", 0 },
+                  { ".csv", "smiles,b\nC\n", SHORT },
+                  { ".csv", "smiles,b\nC |o1:0|\n", SHORT | GROUPS },
+                  { ".csv", "smiles,b\nC,\n", 0 },
+                  { ".sdf", "a\n\n\nM  V30 MDLV30/STERAC1 ATOMS=(1 2)\nM  END\n$$$$\n", GROUPS },
+                  { ".sdf", "a\n\n\nM  V30 MDLV30/STEREL7 ATOMS=(1 2)\nM  END\n$$$$\n", GROUPS },
+                  { ".sdf", "a\n\n\nM  V30 MDLV30/STEABS ATOMS=(1 2)\nM  END\n$$$$\n", 0 } };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        ch_reader *r = NULL;
+        ch_record record;
+        bool more;
+        write_file(cases[k].ending, cases[k].text, strlen(cases[k].text), false);
+        assert_int_equal(ch_reader_open(&r, path, NULL, NULL, NULL), PL_OK);
+        assert_int_equal(ch_reader_next(r, &record, &more, NULL), PL_OK);
+        if (ch_record_notes(&record) != cases[k].notes)
+            fail_msg("%s", cases[k].text);
+        ch_reader_close(r);
+        (void)unlink(path);
     }
 }
 
@@ -448,6 +485,7 @@ int main(void)
         cmocka_unit_test(a_10_megabyte_line_is_one_failed_record),
         cmocka_unit_test(a_cxsmiles_part_that_changes_the_molecule_fails),
         cmocka_unit_test(the_title_stands_behind_the_bars),
+        cmocka_unit_test(notes_of_records_are_seen),
         cmocka_unit_test(an_sdf_record_ends_at_delimiter_or_end_of_file),
         cmocka_unit_test(an_sdf_record_of_which_readers_take_a_part_is_bad),
         cmocka_unit_test(a_title_can_come_from_a_data_field),

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "chem/records/record.h"
+#include "chem/records/record_notes.h"
 #include "chem/records/relation.h"
 #include "chem/worker/worker_client.h"
 #include "pipeline/base/log.h"
@@ -43,6 +44,7 @@ typedef struct item {
     const char *title, *raw_smiles, *problem; /* NULL: none */
     const char *told[ST_TEXTS];               /* a label like 1,5 or >10, to be told; NULL: none */
     const char *code;                         /* of the problem */
+    unsigned notes;                           /* chem/records/record_notes.h */
     st_record record;
 } item;
 
@@ -66,6 +68,7 @@ typedef struct read_state {
     st_found *found; /* [workflow.inputs.n] */
     sqlite3_stmt *put_record, *put_file;
     bool was_told[ST_TEXTS]; /* once a run */
+    unsigned notes_told;
 } read_state;
 
 static pl_code estimate(const pl_workflow *wf, const pl_step *step, pl_store *store, pl_estimate *out, pl_arena *mem, pl_error *err)
@@ -244,6 +247,7 @@ static pl_code copy_record(const read_state *s, item *it, const ch_record *r, pl
         it->problem = pl_strdup(mem, r->problem);
         return it->problem != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "no memory for a record");
     }
+    it->notes = ch_record_notes(r);
     it->record.id = it->id;
     it->record.format = pl_strdup(mem, r->format);
     it->record.text = pl_strndup(mem, r->text, r->len);
@@ -472,6 +476,15 @@ static void warn_texts(read_state *s, const item *it)
         }
 }
 
+static void tell_notes(read_state *s, const item *it)
+{
+    for (int k = 0; k < CH_NOTES; k++)
+        if ((it->notes & ~s->notes_told & 1u << k) != 0)
+            pl_event_add(s->env, PL_WARN, "%s:%lld: %s, here and in later records", st_input_at(s->env->wf, it->file)->path,
+                         (long long)it->line, ch_note_text[k]);
+    s->notes_told |= it->notes;
+}
+
 static pl_code store_item(read_state *s, const item *it, pl_error *err)
 {
     sqlite3_stmt *st = s->put_record;
@@ -492,6 +505,7 @@ static pl_code store_item(read_state *s, const item *it, pl_error *err)
         code = store_failure(s, it, err);
     if (code == PL_OK)
         warn_texts(s, it);
+    tell_notes(s, it);
     return code;
 }
 
