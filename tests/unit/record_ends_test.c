@@ -31,6 +31,7 @@ static void a_quote_without_an_end_does_not_hide_the_damage_behind_it(void **sta
     assert_true(s.problem[2] == NULL && strcmp(s.title[2], "c") == 0);
     assert_non_null(s.problem[3]);
     assert_non_null(strstr(s.problem[3], "gzip"));
+    forget(&s);
     (void)unlink(path);
 }
 
@@ -66,13 +67,17 @@ static void a_pipe_that_ends_within_a_line_has_an_incomplete_record(void **state
     assert_int_equal(s.n, 2);
     assert_null(s.problem[0]);
     assert_string_equal(s.problem[1], "the input ended within this line, so it may be incomplete; end each line with a line feed");
+    forget(&s);
     read_pipe(&s, "CCO a\nCCN\n", true);
     assert_true(s.n == 2 && s.problem[1] == NULL);
+    forget(&s);
     read_pipe(&s, "CCO a\nCCN", false);
     assert_true(s.n == 2 && s.problem[1] == NULL);
+    forget(&s);
     write_file(".smi", "CCO a\nCCN", 9, false); /* a file does not end by chance */
     read_path(&s, &(ch_reader_opts){ .whole_lines = true });
     assert_true(s.n == 2 && s.problem[1] == NULL);
+    forget(&s);
     (void)unlink(path);
 }
 
