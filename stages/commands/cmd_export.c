@@ -366,8 +366,9 @@ const pl_cmd st_cmd_export = {
     .name = "export",
     .args = "csv|sdf|smi [WORKDIR | WORKFLOW | DATABASE]",
     .help = "write molecules, their scores and structures to a file",
-    .about = "Writes the ranking, or all molecules if there is none (or with --all). SDF takes\n"
-             "the structures from features.db and has every column as a data field.\n"
+    .about = "Writes the ranking, or all molecules if there is none (or with --all). SDF has\n"
+             "the structures of features.db, or drawings where none were built, and every\n"
+             "column as a data field.\n"
              "\n"
              "  molsieve export sdf --top 50 -o top50.sdf\n"
              "  molsieve export sdf --all --conformers all -o ensembles.sdf.gz\n"

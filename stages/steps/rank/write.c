@@ -31,7 +31,7 @@ typedef struct write_conf {
 #define AT(member) offsetof(write_conf, member)
 static const pl_field fields[] = {
     { PL_TEXT, "csv", AT(path[CSV]), .text = "hits.csv", .help = "table of the hits; in the workdir unless absolute" },
-    { PL_TEXT, "sdf", AT(path[SDF]), .help = "conformers with the same columns as data fields" },
+    { PL_TEXT, "sdf", AT(path[SDF]), .help = "conformers, or drawings where there are none, with the same columns as data fields" },
     { PL_TEXT, "smi", AT(path[SMI]), .help = "SMILES and title" },
     { 0 },
 };
