@@ -44,5 +44,11 @@ static bool has_groups(const ch_record *r)
 
 unsigned ch_record_notes(const ch_record *r)
 {
-    return (has_groups(r) ? 1u << CH_NOTE_GROUPS : 0) | (r->is_short ? 1u << CH_NOTE_SHORT : 0);
+    unsigned notes = 0;
+
+    if (has_groups(r))
+        notes |= 1u << CH_NOTE_GROUPS;
+    if (r->is_short)
+        notes |= 1u << CH_NOTE_SHORT;
+    return notes;
 }

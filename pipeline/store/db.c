@@ -103,13 +103,14 @@ static int reason(const char *file, int why)
 static pl_code fail_open(const char *file, const char *said, int errnum, pl_error *err)
 {
     const int why = reason(file, errnum);
-    const bool limit = why == EMFILE || why == ENFILE;
+    const char *advice = why == EMFILE || why == ENFILE ? "raise the limit of open files (ulimit -n)"
+                                                        : "check that file and directory exist and can be written";
 
     if (why == ENOSPC || why == EDQUOT)
         return fail_full(file, why, err);
-    return pl_fail(err, PL_EIO, "%s: %s%s%s%s; %s", file, said, why != 0 ? " (" : "", why != 0 ? strerror(why) : "",
-                   why != 0 ? ")" : "",
-                   limit ? "raise the limit of open files (ulimit -n)" : "check that file and directory exist and can be written");
+    if (why != 0)
+        return pl_fail(err, PL_EIO, "%s: %s (%s); %s", file, said, strerror(why), advice);
+    return pl_fail(err, PL_EIO, "%s: %s; %s", file, said, advice);
 }
 
 /* Whether a limit of file sizes was reached. SQLite sometimes loses the errno; then a set limit is taken as the reason. */

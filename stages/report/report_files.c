@@ -56,22 +56,20 @@ static void add_csv(st_report *r)
     pl_text_free(&csv);
 }
 
-/* The first line of a molfile is the title. The third has the worker's note; not every reader of SDF shows it. */
 static void add_record(st_report *r, pl_text *sdf, sqlite3_stmt *st, const st_hit *h)
 {
-    const char *body = strchr(h->structure.molfile, '\n');
+    const int n_columns = sqlite3_column_count(st);
+    ch_sdf_field *field = PL_NEW(r->mem, ch_sdf_field, n_columns + 1);
+    int n = 0;
 
-    for (const char *c = h->title; *c != '\0' && c < h->title + 200; c++)
-        pl_text_add_n(sdf, (unsigned char)*c < ' ' ? " " : c, 1);
-    pl_text_add(sdf, body != NULL ? body : "");
-    for (int i = 0; i < sqlite3_column_count(st); i++) {
+    if (!st_report_has_memory(r, field != NULL ? PL_OK : PL_ENOMEM, "a file"))
+        return;
+    for (int i = 0; i < n_columns; i++) {
         const char *value = st_report_text(r, st_cell_str(st, i, r->mem), "a file");
         if (value[0] != '\0')
-            ch_sdf_write_field(sdf, sqlite3_column_name(st, i), value);
+            field[n++] = (ch_sdf_field){ sqlite3_column_name(st, i), value };
     }
-    if (strstr(h->structure.molfile, "\n" CH_NO_STEREO "\n") != NULL)
-        ch_sdf_write_field(sdf, "drawing", CH_NO_STEREO);
-    pl_text_add(sdf, "$$$$\n");
+    ch_sdf_write_molfile(sdf, h->structure.molfile, h->title, field, n);
 }
 
 static void add_sdf(st_report *r)
