@@ -166,8 +166,13 @@ def a_worker_without_dev_null_says_so():
     def no_devices():
         if libc.unshare(0x00020000) != 0 or libc.mount(None, b"/", None, 0x44000, None) != 0:  # CLONE_NEWNS; MS_REC | MS_PRIVATE
             os._exit(99)
-        if libc.mount(p.dir.encode(), b"/dev", None, 4096, None) != 0:  # MS_BIND
+        here = os.open(p.dir, os.O_PATH)  # it may be below /dev itself, in /dev/shm
+        if libc.mount(b"tmpfs", b"/dev", b"tmpfs", 0, None) != 0:
             os._exit(99)
+        os.makedirs(p.dir, exist_ok=True)
+        if libc.mount(b"/proc/self/fd/%d" % here, p.dir.encode(), None, 4096, None) != 0:  # MS_BIND
+            os._exit(99)
+        os.close(here)
 
     with Project() as p:
         p.put("a.smi", SMILES)
