@@ -167,6 +167,12 @@ static void kinds_of_atoms_bonds_and_rings_are_counted(void **state)
         { "c1ccc2ccccc2c1", CH_F_fused_bonds, 1 },
         { "CC(F)C(Cl)Br", CH_F_stereo_atoms, 2 },
         { "CC(F)(F)C", CH_F_stereo_atoms, 0 },
+        { "CS(=O)CC", CH_F_stereo_atoms, 1 }, /* a lone pair is the fourth neighbour of a sulfoxide, not of a sulfine */
+        { "CCC=S=O", CH_F_stereo_atoms, 0 },
+        { "C[Se](=O)CC", CH_F_stereo_atoms, 1 },
+        { "CCC=[Se]=O", CH_F_stereo_atoms, 0 },
+        { "CC[Se+](C)C(C)C", CH_F_stereo_atoms, 1 },
+        { "CN=S(=O)=CC", CH_F_stereo_atoms, 0 }, /* six valences: flat */
         { "CC=CC", CH_F_stereo_bonds, 1 },
         { "C1=CCCCC1", CH_F_stereo_bonds, 0 },
         { "C1=CCCCCC1", CH_F_stereo_bonds, 0 },

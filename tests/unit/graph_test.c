@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -283,13 +284,35 @@ static void limits_are_kept(void **state)
     (void)state;
     expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = 29 }, PL_EINPUT, "atoms: 30");
     expect_refused(&m, (ch_graph_opts){ .cutoff = 5, .max_atoms = 1 }, PL_EINPUT, "atoms: 30, more than max_atoms 1");
-    expect_refused(&m, (ch_graph_opts){ .cutoff = 50, .max_edges = 869 }, PL_EINPUT, "edges: ");
-    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_FULL, .max_edges = 869 }, PL_EINPUT, "edges: 870");
-    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 4, .max_edges = 119 }, PL_EINPUT, "edges: 120");
+    expect_refused(&m, (ch_graph_opts){ .cutoff = 50, .max_edges = 869 }, PL_EINPUT, "edges: more than 869 within 50 Angstrom");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_FULL, .max_edges = 869 }, PL_EINPUT,
+                   "edges: 870, more than max_edges 869");
+    expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN, .k = 4, .max_edges = 119 }, PL_EINPUT,
+                   "edges: 120, more than max_edges 119");
     expect_refused(&m, (ch_graph_opts){ .cutoff = 0 }, PL_ECONFIG, "cutoff");
     expect_refused(&m, (ch_graph_opts){ .edges = CH_EDGES_KNN }, PL_ECONFIG, "k 0");
     ch_graph g;
     assert_int_equal(ch_graph_build(&g, &m, &(ch_graph_opts){ .cutoff = 50, .max_edges = 870 }, mem, NULL), PL_OK);
+}
+
+/* How many edges these kinds have is known only when they are listed. */
+static void limits_are_kept_by_what_is_counted_late(void **state)
+{
+    const ch_graph_opts kinds[] = { { .cutoff = 50, .max_neighbours = 3 }, { .edges = CH_EDGES_BONDS_RADIUS, .cutoff = 0.7f } };
+    ch_mol m = made_mol(30, 9, 1, mem);
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        ch_graph_opts o = kinds[k];
+        ch_graph g;
+        char want[80];
+        assert_int_equal(ch_graph_build(&g, &m, &o, mem, NULL), PL_OK);
+        o.max_edges = g.n_edges;
+        assert_int_equal(ch_graph_build(&g, &m, &o, mem, NULL), PL_OK);
+        o.max_edges--;
+        (void)snprintf(want, sizeof want, "edges: %d, more than max_edges %d", g.n_edges, g.n_edges - 1);
+        expect_refused(&m, o, PL_EINPUT, want);
+    }
 }
 
 static void a_single_atom_is_a_graph_without_edges(void **state)
@@ -534,6 +557,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(bonds_and_radius_together_are_the_union_of_both, fresh, done),
         cmocka_unit_test_setup_teardown(coinciding_atoms_are_found_for_every_kind_of_edges, fresh, done),
         cmocka_unit_test_setup_teardown(limits_are_kept, fresh, done),
+        cmocka_unit_test_setup_teardown(limits_are_kept_by_what_is_counted_late, fresh, done),
         cmocka_unit_test_setup_teardown(a_single_atom_is_a_graph_without_edges, fresh, done),
         cmocka_unit_test_setup_teardown(a_topology_has_the_edges_of_the_bonds_and_no_vectors, fresh, done),
         cmocka_unit_test_setup_teardown(a_graph_with_some_positions_is_refused, fresh, done),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Molecules come from the real chemistry worker. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "chem/fingerprint/scaffold.h"
@@ -64,6 +65,29 @@ static void equal_scaffolds_have_equal_numbers_and_others_have_not(void **state)
                 fail_msg("%s has the scaffold of %s", scaffolds[i][0], scaffolds[j][0]);
     }
     assert_int_equal(first[0], 0);
+}
+
+/* A split by scaffolds orders them by these numbers: the parts of an earlier version are found again. */
+static void a_scaffold_keeps_its_number(void **state)
+{
+    static const struct {
+        const char *smiles;
+        uint64_t plain, strict;
+    } known[] = {
+        { "Cc1ccccc1", 0x227a550668cf69c, 0x5ee175c8698b38fe },
+        { "O=C1CCC=CC1", 0xcbd8d49cb50c3bab, 0x39a8c3c2f9eaedc8 },
+        { "C[n+]1ccccc1CC#CCC1CCCCCCCCCCCC1", 0x26c12a5cae96df17, 0x18e61ba3b2464054 },
+    };
+    bench_side *b = *state;
+
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const ch_mol mol = molecule(b, known[i].smiles);
+        const uint64_t plain = scaffold(b, &mol);
+        uint64_t strict = 0;
+        assert_int_equal(ch_scaffold(&strict, &mol, true, b->mem, NULL), PL_OK);
+        if (plain != known[i].plain || strict != known[i].strict)
+            fail_msg("%s has %#" PRIx64 " and %#" PRIx64, known[i].smiles, plain, strict);
+    }
 }
 
 static int compare_bond(const void *a, const void *b)
@@ -148,6 +172,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_scaffolds_have_equal_numbers_and_others_have_not),
+        cmocka_unit_test(a_scaffold_keeps_its_number),
         cmocka_unit_test(the_order_of_atoms_does_not_matter),
         cmocka_unit_test(a_refused_allocation_is_an_error),
     };
