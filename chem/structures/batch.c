@@ -16,6 +16,7 @@ typedef struct guest {
     ch_bounds bounds;
     ch_packed packed;
     ch_structure *given; /* [ch_structure_pool]; xyz is NULL where it is not built */
+    float (*room)[3];    /* [ch_structure_pool][n_atoms] for their positions */
 } guest;
 
 /* One structure of a guest that is not built yet. */
@@ -38,7 +39,7 @@ typedef struct batch {
 static int32_t count_of(const ch_request *r) { return ch_structure_pool(r->options); }
 
 /* Whether the GPU takes the molecule; if not, ch_structure_build says why or builds it. */
-static bool invite(guest *g, ch_request *r, pl_arena *scratch)
+static bool invite(guest *g, ch_request *r, pl_arena *mem, pl_arena *scratch)
 {
     const ch_kernels *k = r->options->kernels != NULL ? r->options->kernels : ch_kernels_choose();
 
@@ -49,24 +50,25 @@ static bool invite(guest *g, ch_request *r, pl_arena *scratch)
         ch_pack(&g->packed, r->terms, &g->bounds, k, scratch, NULL) != PL_OK)
         return false;
     g->given = PL_NEW(scratch, ch_structure, count_of(r));
-    return g->given != NULL;
+    g->room = pl_arena_get(mem, (size_t)count_of(r) * (size_t)r->mol->n_atoms, sizeof *g->room);
+    return g->given != NULL && g->room != NULL;
 }
 
 static pl_code invite_all(batch *b, ch_request *all, int32_t n, pl_error *err)
 {
     int64_t jobs = 0;
 
-    b->guests = PL_NEW(b->scratch, guest, n + 1);
+    b->guests = PL_NEW(b->scratch, guest, n);
     for (int32_t k = 0; k < n && b->guests != NULL; k++)
-        if (invite(&b->guests[b->n_guests], &all[k], b->scratch)) {
+        if (invite(&b->guests[b->n_guests], &all[k], b->mem, b->scratch)) {
             const guest *g = &b->guests[b->n_guests++];
             jobs += count_of(g->r);
             b->n_floats += 3 * (int64_t)g->r->mol->n_atoms * count_of(g->r);
         }
-    b->jobs = PL_NEW(b->scratch, open_job, jobs + 1);
-    b->asked = PL_NEW(b->scratch, ch_gpu_job, jobs + 1);
-    b->got = PL_NEW(b->scratch, ch_gpu_result, jobs + 1);
-    b->xyz = PL_NEW(b->scratch, float, b->n_floats + 1);
+    b->jobs = PL_NEW(b->scratch, open_job, jobs);
+    b->asked = PL_NEW(b->scratch, ch_gpu_job, jobs);
+    b->got = PL_NEW(b->scratch, ch_gpu_result, jobs);
+    b->xyz = PL_NEW(b->scratch, float, b->n_floats);
     if (b->guests == NULL || b->jobs == NULL || b->asked == NULL || b->got == NULL || b->xyz == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)n);
     for (int32_t g = 0; g < b->n_guests; g++)
@@ -77,7 +79,7 @@ static pl_code invite_all(batch *b, ch_request *all, int32_t n, pl_error *err)
 
 static pl_code load(batch *b, pl_error *err)
 {
-    const ch_packed **all = PL_NEW(b->scratch, const ch_packed *, b->n_guests + 1);
+    const ch_packed **all = PL_NEW(b->scratch, const ch_packed *, b->n_guests);
 
     if (all == NULL)
         return pl_fail(err, PL_ENOMEM, "no memory for a batch of %d molecules", (int)b->n_guests);
@@ -101,17 +103,14 @@ static ch_gpu_job job_of(const batch *b, const open_job *j, int32_t attempt)
 }
 
 /* Whether it passed all checks; then it is kept. */
-static bool keep(batch *b, const open_job *j, const ch_gpu_result *r, const float *xyz, int32_t attempt)
+static bool keep(const batch *b, const open_job *j, const ch_gpu_result *r, const float *xyz, int32_t attempt)
 {
     guest *g = &b->guests[j->guest];
     const ch_request *q = g->r;
-    float(*out)[3] = NULL;
+    float(*out)[3] = g->room + (int64_t)j->which * q->mol->n_atoms;
 
     if (r->what != CH_GPU_DONE || !isfinite(r->energy))
         return false;
-    out = pl_arena_get(b->mem, (size_t)q->mol->n_atoms, sizeof *out);
-    if (out == NULL)
-        return false; /* ch_structure_build will say so */
     ch_unpack_positions(out, &g->packed, xyz);
     if (ch_check((const float(*)[3])out, &g->cycles, q->terms, q->stereo).fault != CH_NO_FAULT)
         return false;
