@@ -176,19 +176,18 @@ static bool is_amide_or_ester(const builder *x, int32_t a, int32_t c, int32_t y,
     return true;
 }
 
-/* The smallest cycle of at most `most` atoms with the bond j-k in it, a flat one if there is one; NULL: none. */
+/* The smallest cycle of at most `max` atoms with the bond j-k in it, a flat one if there is one; NULL: none. */
 static const ch_cycle *cycle_of(const builder *x, int32_t j, int32_t k, int32_t max)
 {
-    const ch_cycles *c = x->c;
     const ch_cycle *found = NULL;
 
-    for (int32_t r = 0; c->of_bond[ch_cycles_bond(c, j, k)] > 0 && r < c->n && c->cycle[r].size <= max; r++) {
-        const int32_t p = ch_cycle_place(&c->cycle[r], j), q = ch_cycle_place(&c->cycle[r], k), size = c->cycle[r].size;
-        if (p >= 0 && q >= 0 && ((p + 1) % size == q || (q + 1) % size == p) && (found == NULL || c->cycle[r].flat)) {
-            found = &c->cycle[r];
-            if (found->flat)
-                return found;
-        }
+    for (const ch_cycle *r = x->c->cycle; r->size <= max; r++) {
+        const int32_t p = ch_cycle_place(r, j), q = ch_cycle_place(r, k);
+        if (p < 0 || q < 0 || ((p + 1) % r->size != q && (q + 1) % r->size != p))
+            continue;
+        if (r->flat)
+            return r;
+        found = found != NULL ? found : r;
     }
     return found;
 }
@@ -238,11 +237,11 @@ static bool is_defined(const builder *x, int32_t j, int32_t k)
 /* Two rings that share three atoms or more are bridged: no chair can be expected. */
 static bool is_bridged(const ch_cycles *c, const ch_cycle *ring)
 {
-    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
+    for (const ch_cycle *other = c->cycle; other->size <= 8; other++) {
         int shared = 0;
         for (int32_t k = 0; k < ring->size; k++)
-            shared += ch_cycle_place(&c->cycle[r], ring->atom[k]) >= 0;
-        if (&c->cycle[r] != ring && shared > 2)
+            shared += ch_cycle_place(other, ring->atom[k]) >= 0;
+        if (other != ring && shared > 2)
             return true;
     }
     return false;
@@ -254,8 +253,7 @@ static bool is_in_ring(const builder *x, const int32_t *a, range *out)
     static const double max[9] = { 0, 0, 0, 0, 40, 60, 78, 105, 130 };
     const ch_cycles *c = x->c;
 
-    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 8; r++) {
-        const ch_cycle *ring = &c->cycle[r];
+    for (const ch_cycle *ring = c->cycle; ring->size <= 8; ring++) {
         const int32_t p = ch_cycle_place(ring, a[1]), q = ch_cycle_place(ring, a[2]);
         if (p < 0 || q < 0 || ((p + 1) % ring->size != q && (q + 1) % ring->size != p))
             continue;

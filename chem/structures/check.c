@@ -112,8 +112,8 @@ static bool is_strained(const ch_cycles *c, int32_t i)
 {
     int small = 0;
 
-    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 4; r++)
-        small += ch_cycle_place(&c->cycle[r], i) >= 0;
+    for (const ch_cycle *r = c->cycle; r->size <= 4; r++)
+        small += ch_cycle_place(r, i) >= 0;
     return small > 1;
 }
 

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FIRST_ROOM = 8 };
+
 typedef struct finder {
     ch_cycles *c;
     bool *inside;                        /* [n_atoms] may lie in a ring */
     int32_t *from, *queue, *seen, stamp; /* of the search */
     ch_cycle *cycle;
-    int32_t n, room;
+    int32_t n, room; /* cycle[room] */
     pl_arena *mem;
 } finder;
 
@@ -140,14 +142,13 @@ static bool keep(finder *f, const ch_cycle *c)
     for (int32_t k = 0; k < f->n; k++)
         if (is_same(&f->cycle[k], c))
             return true;
-    if (f->n == f->room) {
-        ch_cycle *more = PL_NEW(f->mem, ch_cycle, 2 * (size_t)f->room + 8);
+    if (f->n + 1 == f->room) { /* the one behind the last has room, too */
+        ch_cycle *more = PL_NEW(f->mem, ch_cycle, 2 * (size_t)f->room);
         if (more == NULL)
             return false;
-        if (f->n > 0)
-            memcpy(more, f->cycle, (size_t)f->n * sizeof *more);
+        memcpy(more, f->cycle, (size_t)f->n * sizeof *more);
         f->cycle = more;
-        f->room = 2 * f->room + 8;
+        f->room *= 2;
     }
     f->cycle[f->n++] = *c;
     return true;
@@ -313,9 +314,11 @@ pl_code ch_cycles_make(ch_cycles *out, const ch_mol *mol, pl_arena *mem, pl_erro
                  .from = PL_NEW(mem, int32_t, n),
                  .queue = PL_NEW(mem, int32_t, n),
                  .seen = PL_NEW(mem, int32_t, n),
+                 .cycle = PL_NEW(mem, ch_cycle, FIRST_ROOM),
+                 .room = FIRST_ROOM,
                  .mem = mem };
     uint8_t *of_bond = PL_NEW(mem, uint8_t, (size_t)mol->n_bonds + 1);
-    bool good = f.inside != NULL && f.from != NULL && f.queue != NULL && f.seen != NULL && of_bond != NULL;
+    bool good = f.inside != NULL && f.from != NULL && f.queue != NULL && f.seen != NULL && f.cycle != NULL && of_bond != NULL;
 
     *out = (ch_cycles){ .mol = mol, .of_bond = of_bond };
     good = good && list_neighbours(out, mem);
@@ -327,8 +330,8 @@ pl_code ch_cycles_make(ch_cycles *out, const ch_mol *mol, pl_arena *mem, pl_erro
         return pl_fail(err, PL_ENOMEM, "no memory for the rings of %d atoms", (int)mol->n_atoms);
     for (int32_t r = 0; r < f.n; r++)
         judge(out, &f.cycle[r]);
-    if (f.n > 0)
-        qsort(f.cycle, (size_t)f.n, sizeof *f.cycle, by_size);
+    qsort(f.cycle, (size_t)f.n, sizeof *f.cycle, by_size);
+    f.cycle[f.n].size = INT32_MAX;
     out->cycle = f.cycle;
     out->n = f.n;
     mark_bonds(out, of_bond);

@@ -33,7 +33,7 @@ typedef struct ch_cycles {
     const int32_t *neighbour; /* [2 n_bonds] atoms */
     const int32_t *by;        /* [2 n_bonds] bonds */
     int32_t n;
-    const ch_cycle *cycle; /* [n] smallest first */
+    const ch_cycle *cycle; /* [n + 1] smallest first; behind them one that is larger than all, where a search by size ends */
     int32_t n_large;
     const ch_large_cycle *large; /* [n_large] of CH_MAX_CYCLE + 1 to CH_MAX_LARGE atoms */
     const uint8_t *of_bond;      /* [n_bonds] atoms of the smallest cycle of a bond; 0: in none so small */

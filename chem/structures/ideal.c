@@ -47,8 +47,8 @@ static void close_ring(const ch_ideal *x, const ch_cycle *r)
 
 static bool in_one_ring(const ch_cycles *c, int32_t a, int32_t b, int32_t d)
 {
-    for (int32_t r = 0; r < c->n && c->cycle[r].size <= 6; r++)
-        if (ch_cycle_place(&c->cycle[r], a) >= 0 && ch_cycle_place(&c->cycle[r], b) >= 0 && ch_cycle_place(&c->cycle[r], d) >= 0)
+    for (const ch_cycle *r = c->cycle; r->size <= 6; r++)
+        if (ch_cycle_place(r, a) >= 0 && ch_cycle_place(r, b) >= 0 && ch_cycle_place(r, d) >= 0)
             return true;
     return false;
 }
