@@ -108,7 +108,7 @@ static void remember(state *t)
     k->step(change, t->trial_g, -1, t->g, t->n);
     my = k->dot(move, change, t->n);
     yy = k->dot(change, change, t->n);
-    if (!(my > 1e-10 * yy) || !(my > 0))
+    if (!(my > 1e-10 * yy))
         return;
     t->rho[t->head] = 1 / my;
     t->head = (t->head + 1) % CH_MEMORY_STEPS;

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "chem/structures/descent.h"
 #include "chem/structures/energy.h"
 #include "chem/structures/relax.h"
 #include "pipeline/base/rng.h"
@@ -192,6 +193,43 @@ static void the_same_bits_come_again(void **state)
         }
 }
 
+/* A spring of any stiffness: *of times x squared / 2. */
+static double spring(const void *of, const float *x, float *g)
+{
+    const double stiffness = *(const double *)of;
+
+    g[0] = (float)(stiffness * (double)x[0]);
+    return stiffness * (double)x[0] * (double)x[0] / 2;
+}
+
+/* One step of a spring shows where it rests. */
+static void a_spring_is_known_after_one_step(void **state)
+{
+    static const double stiffness[] = { 1e-3, 1, 1e3, 1e6, 3e9 };
+    const int32_t stride = ch_stride(1);
+
+    (void)state;
+    for (int s = 0; ch_kernels_at(s) != NULL; s++)
+        for (size_t k = 0; k < sizeof stiffness / sizeof *stiffness; k++) {
+            float *x = ch_floats(mem, stride);
+            const ch_search search = { .kernels = ch_kernels_at(s),
+                                       .objective = spring,
+                                       .of = &stiffness[k],
+                                       .n_atoms = 1,
+                                       .stride = stride,
+                                       .dims = 1,
+                                       .gradient = 1e-5 * stiffness[k],
+                                       .max_steps = 100,
+                                       .max_move = 10,
+                                       .first_scale = (float)(0.3 / stiffness[k]),
+                                       .work = ch_floats(mem, ch_search_floats(stride, 1)) };
+            x[0] = 1;
+            const ch_search_result r = ch_descend(&search, x);
+            if (r.stop != CH_CONVERGED || r.steps != 2)
+                fail_msg("stiffness %g: stop %d after %d steps at %g", stiffness[k], (int)r.stop, (int)r.steps, (double)x[0]);
+        }
+}
+
 /* The factor of the band matrix solves the system: the product of matrix and solution is the right-hand side. */
 static void the_preconditioner_solves_its_own_matrix(void **state)
 {
@@ -253,6 +291,7 @@ int main(void)
         cmocka_unit_test(starts_without_a_gradient_come_to_a_minimum),
         cmocka_unit_test(a_straight_angle_bends),
         cmocka_unit_test(the_same_bits_come_again),
+        cmocka_unit_test(a_spring_is_known_after_one_step),
         cmocka_unit_test(the_preconditioner_solves_its_own_matrix),
         cmocka_unit_test(the_bands_of_the_preconditioner_are_narrow),
     };
