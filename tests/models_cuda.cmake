@@ -69,6 +69,14 @@ molsieve_emulated_test(cuda_together twin/cuda_together_test.c LABEL twin USES m
 molsieve_emulated_test(cuda_structures twin/cuda_structures_test.c LABEL twin USES molsieve_sdf_mol)
 target_compile_definitions(test_cuda_structures PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
 
+# The GPU part of another version.
+add_library(other_cuda MODULE unit/other_cuda.c)
+target_include_directories(other_cuda PRIVATE ${PROJECT_SOURCE_DIR})
+set_target_properties(other_cuda PROPERTIES OUTPUT_NAME molsieve_cuda LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/other)
+molsieve_test(other_cuda unit/other_cuda_test.c LABEL unit USES molsieve::models)
+target_compile_definitions(test_other_cuda PRIVATE OTHER="${CMAKE_CURRENT_BINARY_DIR}/other")
+add_dependencies(test_other_cuda other_cuda)
+
 molsieve_emulated_test(cuda_train twin/cuda_train_test.c LABEL twin threads USES molsieve::models)
 
 set(seen_requests -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=pthread_create) # twin/requests.h
