@@ -357,7 +357,10 @@ static void a_missing_table_is_named(void **state)
         const char *path = pl_sprintf(mem, "%s/%s", dir, files[k]);
         assert_int_equal(unlink(path), 0);
         must_fail(dir, PL_ECONFIG, "",
-                  pl_sprintf(mem, "%s is not there: it is a table of the force field and comes with Open Babel; set", path));
+                  pl_sprintf(mem,
+                             "%s is not there: it is a table of the force field and comes with Open Babel; set BABEL_DATADIR to "
+                             "its data folder",
+                             path));
         assert_int_equal(symlink(pl_sprintf(mem, "%s/%s", suite_tables(), files[k]), path), 0);
     }
     folder_remove(dir);
