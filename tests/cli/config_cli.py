@@ -436,6 +436,7 @@ def a_path_with_blanks_can_be_copied_from_the_screen():
             assert len(p.run("failures", "bad.yaml", *words)[1].splitlines()) == n, words
         listed = p.run("failures", "bad.yaml", "-n", "2")[1].split("\n\n")[1].splitlines()
         assert len(listed) == 3 and "bad.smi:2 b C[Qq]: " in listed[1] and listed[2] == "... the first 2; --limit 0 lists all", listed
+        assert len(p.run("failures", "bad.yaml", "-n", "0")[1].split("\n\n")[1].splitlines()) == 3
         assert "bad.smi" not in p.run("failures", "bad.yaml")[1]
         # the reason of a rerun is in the log
         _, _, err = p.run("run", "M\u00e4rz 2/w.yaml", "stages.prepare.max_atoms=99")

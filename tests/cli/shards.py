@@ -154,6 +154,10 @@ def labels_models_and_blocks_are_those_of_one_run():
         same(dump(p, "of4"), dump(p, "files"), "4 files")
         p.run("run", "w.yaml", "-q", "workdir=of4")
         assert digest(p, "of4") == digest(p, "one")
+        for time, first in (("created_utc", min), ("done_utc", max)):  # a stage is as old as its first shard, and done with its last
+            of = [dict(p.rows("SELECT name, %s FROM stage" % time, workdir="of4/shards/%05d-of-00004" % k)) for k in range(4)]
+            for name, at in p.rows("SELECT name, %s FROM stage" % time, workdir="of4"):
+                assert name not in of[0] or at == first(o[name] for o in of), (name, at, of)
         a, b = dump(p, "one"), dump(p, "of4")
         a["block"] = [x for x in a["block"] if x[0] != "record"]  # no stage reads them any more
         same(a, b, "4 shards")

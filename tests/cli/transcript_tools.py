@@ -308,6 +308,10 @@ def a_campaign_asks_and_learns_as_before():
         files(t, ("r.html",))
         pages(t, "k.html")
         tables(t)
+        for scheduler in ("slurm", "pbs", "lsf", "sge"):
+            t.say("script", "c.yaml", "-s", scheduler, "--campaign")
+            t.say("script", "c.yaml", "-s", scheduler, "--campaign", "-a", "3", "-t", "2h")
+            t.say("script", "c.yaml", "-s", scheduler, "--campaign", "-a", "3", "-t", "2h", "--merge")
         for oracle, more in ((COUNTED, []), (COUNTED.replace("better: high", "better: low"), []), (COUNTED.replace("better: high", "better: high, unit: cm"), []),
                              (COUNTED.replace("[sh,", "[no-such,"), []), ("graph: {edges: topology}", []),
                              (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, property: none}"]), (COUNTED, ["stages.acquire.answers={workflow: oracle.yaml, unit: cm}"]), (COUNTED + TWO, []),

@@ -63,6 +63,7 @@ static const struct {
     NOTHING("*"),
     NOTHING(""),
     NOTHING("1x"),
+    NOTHING("athanol"), /* a title is proposed only where it begins alike */
     NOTHING("18446744073709551617"),
     NOTHING("QNAYBMKLOCPYG"),
     NOTHING("QNAYBMKLOCPYGj"),
