@@ -6,7 +6,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../crash"))
-from sieve import Project, main  # noqa: E402
+from sieve import Project, dump, main  # noqa: E402
 
 RANK = "  rank: {objectives: [{property: points, goal: maximise}]}\n"
 
@@ -166,6 +166,8 @@ def each_pose_has_its_own_value_and_the_best_is_first():
         p.run("run", w, "-q")
         whole = poses("pair")
         assert merged(2, "pairs") == whole and len(whole) == 12
+        stored = {of: [b for b in dump(p, of)["block"] if b[0] == "pose"] for of in ("pair", "pairs")}
+        assert stored["pairs"] == stored["pair"] and len(stored["pair"]) == 2, stored
 
 
 # Fails for the structures that the argument names: the place of each in its molecule is that of its call.
