@@ -146,6 +146,25 @@ static void whole_numbers_have_a_bin_each(void **state)
     assert_null(strstr(pl_text_str(&out), "nan"));
 }
 
+static void other_bins_are_told_by_both_ends(void **state)
+{
+    static const struct {
+        double hi;
+        bool whole;
+        const char *title;
+    } cases[] = { { 20, false, "<title>2 to 3: 1</title>" }, { 400, true, "<title>0 to 20: 1</title>" } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        st_histogram h = { .name = "x", .unit = "" };
+        pl_text_reset(&out);
+        st_histogram_init(&h, 0, cases[i].hi, cases[i].whole);
+        st_histogram_put(&h, 2, false);
+        st_plot_histogram(&out, &h);
+        assert_non_null(strstr(pl_text_str(&out), cases[i].title));
+    }
+}
+
 static void names_in_figures_are_escaped(void **state)
 {
     const double x[] = { 1, 2, 3 }, y[] = { 3, 2, 1 };
@@ -602,6 +621,7 @@ int main(void)
         CASE(a_scale_is_round_and_holds_its_values),
         CASE(every_value_is_in_a_bin_or_said_to_be_outside),
         CASE(whole_numbers_have_a_bin_each),
+        CASE(other_bins_are_told_by_both_ends),
         CASE(names_in_figures_are_escaped),
         CASE(figures_are_bounded),
         CASE(an_axis_has_a_mark_at_both_of_its_ends),
