@@ -126,23 +126,18 @@ static pl_code read_to(ch_qm9 *q, ch_gunzip *in, size_t upto, const char *path, 
     return code;
 }
 
-/* The arrays, and nothing after them. A file that cannot hold them is refused before they are read. */
+/* The arrays, and nothing after them: one byte more is asked for. A file that cannot hold them is refused before they are read. */
 static pl_code read_arrays(ch_qm9 *q, ch_gunzip *in, const char *path, pl_error *err)
 {
     const int64_t max = ch_gunzip_max(in);
-    unsigned char more;
-    size_t got = 0;
-    pl_code code = max < (int64_t)q->at[N_ARRAYS] ? truncated(path, ch_gunzip_packed(in) ? "at most " : "", max, q, err)
-                                                  : read_to(q, in, q->at[N_ARRAYS], path, err);
+    const size_t all = q->at[N_ARRAYS];
+    pl_code code = max < (int64_t)all ? truncated(path, ch_gunzip_packed(in) ? "at most " : "", max, q, err)
+                                      : read_to(q, in, all + 1, path, err);
 
-    if (code == PL_OK && q->len < q->at[N_ARRAYS])
+    if (code == PL_OK && q->len < all)
         code = truncated(path, "", (int64_t)q->len, q, err);
-    if (code == PL_OK)
-        code = ch_gunzip_read(in, &more, 1, &got, err);
-    if (code == PL_OK && ch_gunzip_damage(in) != NULL)
-        code = pl_fail(err, PL_EINPUT, "%s: %s", path, ch_gunzip_damage(in));
-    if (code == PL_OK && got > 0)
-        code = pl_fail(err, PL_EINPUT, "%s: more than the %zu bytes that the header of QM9BIN01 tells", path, q->at[N_ARRAYS]);
+    if (code == PL_OK && q->len > all)
+        code = pl_fail(err, PL_EINPUT, "%s: more than the %zu bytes that the header of QM9BIN01 tells", path, all);
     return code;
 }
 
