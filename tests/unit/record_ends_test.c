@@ -8,9 +8,12 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include "chem/records/source.h"
 #include "chem/records/unit_names.h"
+#include "tests/unit/held.h"
 #include "tests/unit/seen_records.h"
 
 /* Looking for the end of a quote meets the end of the file. What is read again from the second line has not met it yet. */
@@ -45,17 +48,54 @@ static void *write_pipe(void *text)
     return NULL;
 }
 
-static void read_pipe(seen *s, const char *text, bool whole_lines)
+/* The first line, and the rest when somebody has taken it. */
+static void *write_in_two(void *text)
 {
-    const ch_reader_opts opts = { .whole_lines = whole_lines };
+    const char *rest = strchr(text, '\n') + 1;
+    FILE *f = fopen(path, "wb");
+    int left = 1;
+
+    assert_non_null(f);
+    (void)fwrite(text, 1, (size_t)(rest - (char *)text), f);
+    (void)fflush(f);
+    while (ioctl(fileno(f), FIONREAD, &left) == 0 && left > 0)
+        (void)usleep(1000);
+    (void)usleep(5000);
+    (void)fputs(rest, f);
+    (void)fclose(f);
+    return NULL;
+}
+
+static void read_written(seen *s, const char *ending, void *write(void *text), const char *text, const ch_reader_opts *opts)
+{
     pthread_t other;
 
-    (void)snprintf(path, sizeof path, "/tmp/molsieve_record_%ld.smi", (long)getpid());
+    (void)snprintf(path, sizeof path, "/tmp/molsieve_record_%ld%s", (long)getpid(), ending);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(pthread_create(&other, NULL, write_pipe, (void *)(uintptr_t)text), 0);
-    read_path(s, &opts);
+    assert_int_equal(pthread_create(&other, NULL, write, (void *)(uintptr_t)text), 0);
+    read_path(s, opts);
     assert_int_equal(pthread_join(other, NULL), 0);
     (void)unlink(path);
+}
+
+static void read_pipe(seen *s, const char *text, bool whole_lines)
+{
+    read_written(s, ".smi", write_pipe, text, &(ch_reader_opts){ .whole_lines = whole_lines });
+}
+
+/* The title of an SDF record may be all that has come. On a busy machine the rest may come too late, but not every time. */
+static void the_format_of_a_pipe_is_seen_behind_its_first_line(void **state)
+{
+    bool is_sdf = false;
+
+    (void)state;
+    for (int i = 0; i < 8 && !is_sdf; i++) {
+        seen s;
+        read_written(&s, "", write_in_two, "ethanol\n\n\nM  END\n$$$$\n", NULL);
+        is_sdf = s.n == 1 && strcmp(s.text[0], "ethanol\n\n\nM  END\n$$$$\n") == 0;
+        forget(&s);
+    }
+    assert_true(is_sdf);
 }
 
 static void a_pipe_that_ends_within_a_line_has_an_incomplete_record(void **state)
@@ -135,13 +175,64 @@ static void the_longest_unit_is_whole_and_a_longer_one_cut(void **state)
     }
 }
 
+static void a_quoted_value_may_go_on_for_a_hundred_lines(void **state)
+{
+    (void)state;
+    for (int n = 100; n <= 101; n++) {
+        char text[200] = "smiles,note\nC,\"";
+        seen s;
+        memset(text + strlen(text), '\n', (size_t)n);
+        (void)strcat(text, "\"\nCC,b\n");
+        read_text(&s, ".csv", text);
+        assert_true(s.n >= 2 && s.line[0] == 2);
+        if (n == 100)
+            assert_true(s.n == 2 && s.problem[0] == NULL && s.problem[1] == NULL && s.line[1] == 103);
+        else
+            assert_string_equal(s.problem[0], "csv: a quote that is not closed");
+        forget(&s);
+    }
+}
+
+static void a_file_that_cannot_be_opened_is_no_source(void **state)
+{
+    static char there;
+    ch_source *s = (ch_source *)&there;
+
+    (void)state;
+    assert_int_equal(ch_source_open(&s, "/nowhere/at all", 100, NULL), PL_EIO);
+    assert_null(s);
+}
+
+static void read_once(void *data)
+{
+    static const char *const endings[] = { ".smi", ".sdf", ".mol2", ".xyz", ".pdb", ".cif", ".csv", ".inchi", ".qm9bin", "" };
+
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const ch_reader_opts opts = { .max_record_bytes = 20, .title_from = "note" }; /* some lines are too long */
+        seen s;
+        read_data(&s, endings[i], data, strlen(data), &opts);
+        forget(&s);
+    }
+}
+
+static void a_reader_gives_its_memory_back(void **state)
+{
+    (void)state;
+    assert_holds_nothing(read_once,
+                         (void *)(uintptr_t) "smiles,note\nC,\"a\nb\"\n1\nC 0 0 0\ndata_a\n@<TRIPOS>MOLECULE of a long name\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_quote_without_an_end_does_not_hide_the_damage_behind_it),
+        cmocka_unit_test(the_format_of_a_pipe_is_seen_behind_its_first_line),
         cmocka_unit_test(a_pipe_that_ends_within_a_line_has_an_incomplete_record),
         cmocka_unit_test(a_first_row_that_is_a_molecule_is_no_row_of_names),
         cmocka_unit_test(the_longest_unit_is_whole_and_a_longer_one_cut),
+        cmocka_unit_test(a_quoted_value_may_go_on_for_a_hundred_lines),
+        cmocka_unit_test(a_file_that_cannot_be_opened_is_no_source),
+        cmocka_unit_test(a_reader_gives_its_memory_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
