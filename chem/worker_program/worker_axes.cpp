@@ -159,11 +159,9 @@ bool has_ends(const Ends &e, unsigned long p, unsigned long q)
 bool is_axis(OBMol &mol, unsigned long p, unsigned long q)
 {
     const std::vector<unsigned> classes = classes_of(mol);
-    for (const auto &list : { cumulated(mol), hindered(mol) })
-        for (const Ends &e : list)
-            if (has_ends(e, p, q))
-                return has_two_forms(classes, e);
-    return false;
+    const std::vector<Ends> allenes = cumulated(mol), biaryls = hindered(mol);
+    const auto is = [&](const Ends &e) { return has_ends(e, p, q) && has_two_forms(classes, e); };
+    return std::any_of(allenes.begin(), allenes.end(), is) || std::any_of(biaryls.begin(), biaryls.end(), is);
 }
 
 // p[0] and q[0] are on one side, or not.

@@ -84,7 +84,7 @@ bool is_known(const Marks &m, const OBTetrahedralStereo::Config &c)
 bool is_known(const Marks &m, const OBCisTransStereo::Config &c)
 {
     return std::any_of(m.bonds.begin(), m.bonds.end(), [&](const OBCisTransStereo::Config &k) {
-        return std::min(k.begin, k.end) == std::min(c.begin, c.end) && std::max(k.begin, k.end) == std::max(c.begin, c.end);
+        return std::minmax(k.begin, k.end) == std::minmax(c.begin, c.end);
     });
 }
 

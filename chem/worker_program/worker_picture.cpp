@@ -37,8 +37,7 @@ std::string without_date(std::string s, const std::string &format)
 
 static std::string molfile_of(OBMol &mol, const char *options)
 {
-    const std::string text =
-        without_date(mol_write(mol, "mol", (std::string(mol.NumAtoms() > 999 ? "3" : "") + options).c_str()), "mol");
+    const std::string text = without_date(mol_write(mol, "mol", options), "mol"); // of more than 999 atoms it is V3000
     return text.empty() || text.back() == '\n' ? text : text + "\n";
 }
 
