@@ -253,6 +253,25 @@ static void what_is_open_is_counted(void **state)
     }
 }
 
+/* Three or four groups beside the bond between two rings: the molecule has two forms that do not turn into each other. */
+static void a_biaryl_that_cannot_turn_is_open_stereo(void **state)
+{
+    static const struct {
+        const char *smiles;
+        int open;
+    } cases[] = { { "Cc1cccc(F)c1-c1c(C)cccc1Br", 1 },
+                  { "Oc1ccc2ccccc2c1-c1c(O)ccc2ccccc12", 1 },
+                  { "Cc1ccccc1-c1ccccc1F", 0 },
+                  { "Cc1cccc(C)c1-c1c(C)cccc1Br", 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const ch_prepared p = prepare(cases[i].smiles, "smi", NULL);
+        if (p.undefined_stereo != cases[i].open)
+            fail_msg("%s: %d, not %d", cases[i].smiles, p.undefined_stereo, cases[i].open);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +285,7 @@ int main(void)
         cmocka_unit_test(the_same_molecule_has_the_same_structures),
         cmocka_unit_test(defined_stereo_stays_and_open_stereo_comes_out_either_way),
         cmocka_unit_test(what_is_open_is_counted),
+        cmocka_unit_test(a_biaryl_that_cannot_turn_is_open_stereo),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -219,6 +219,7 @@ static void molfiles_of_no_molecule_fail(void **state)
         { V3000("2", " VAL=3", ""), "[CH2]C", NULL },
         { V3000("2", " VAL=-1", ""), NULL, "atom 1 has VAL=-1 and more bonds" },
         { V3000("1", "", ""), NULL, "has the number of another atom" },
+        { &V3000("1", "", "")[1], NULL, "has the number of another atom" }, /* without a title */
         { V3000("2", " ATTCHPT=1", ""), NULL, "has ATTCHPT" },
         { V3000("2", "", "M  V30 LINKNODE 1 4 2 1 2 2 1\n"), NULL, "a part that repeats" },
         { V3000("2", "", "M  V30 BEGIN SGROUP\nM  V30 1 SRU 1 ATOMS=(1 1)\nM  V30 END SGROUP\n"), NULL, "a polymer (SRU" },

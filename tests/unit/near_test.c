@@ -190,6 +190,16 @@ static void read_all(int fd, char *out, size_t size)
     out[n] = '\0';
 }
 
+static void put_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    (void)fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
 static void the_worker_gets_its_own_few_variables_and_no_other(void **state)
 {
     static const char *const wanted[] = { "BABEL_NEAR=1", "UBSAN_NEAR=2", "OMP_NUM_THREADS=1", "OMP_WAIT_POLICY=passive" };
@@ -197,15 +207,10 @@ static void the_worker_gets_its_own_few_variables_and_no_other(void **state)
     char path[100], told[1 << 14];
     ch_worker_process c = { 0 };
     pl_error err = { 0 };
-    FILE *f;
 
     (void)state;
     (void)snprintf(path, sizeof path, "%s/tells", dir);
-    f = fopen(path, "w");
-    assert_non_null(f);
-    (void)fputs("#!/bin/sh\necho \"limit $1\"\nexec env\n", f);
-    assert_int_equal(fclose(f), 0);
-    assert_int_equal(chmod(path, 0700), 0);
+    put_text(path, "#!/bin/sh\necho \"limit $1\"\nexec env\n");
     (void)setenv("BABEL_NEAR", "1", 1);
     (void)setenv("UBSAN_NEAR", "2", 1);
     (void)setenv("NEAR_SECRET", "3", 1);
@@ -221,6 +226,26 @@ static void the_worker_gets_its_own_few_variables_and_no_other(void **state)
     for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++)
         if (strstr(told, unwanted[i]) != NULL)
             fail_msg("%s is passed on: %s", unwanted[i], told);
+}
+
+/* Ctrl-C reaches all of the group: the program decides when its worker ends. */
+static void a_signal_that_stops_the_program_leaves_the_worker(void **state)
+{
+    static const int stops[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP };
+    char path[100], told[100];
+    ch_worker_process c = { 0 };
+    pl_error err = { 0 };
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/echoes", dir);
+    put_text(path, "#!/bin/sh\nread line\necho \"$line\"\n");
+    assert_int_equal(ch_worker_process_start(&c, path, 1, &err), PL_OK);
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        assert_int_equal(kill(c.pid, stops[i]), 0);
+    assert_int_equal(write(c.fd, "still here\n", 11), 11);
+    read_all(c.fd, told, sizeof told);
+    (void)ch_worker_process_end(&c, true);
+    assert_string_equal(told, "still here\n");
 }
 
 /* Some programs start others with SIGCHLD ignored: then a process cannot wait for its children, and the wait must still end. */
@@ -356,6 +381,7 @@ int main(int argc, char **argv)
         CASE(a_child_that_cannot_be_waited_for_is_ended),
         CASE(a_worker_that_is_gone_or_no_worker_is_named),
         CASE(the_worker_gets_its_own_few_variables_and_no_other),
+        CASE(a_signal_that_stops_the_program_leaves_the_worker),
     };
     if (argc == 2 && strcmp(argv[1], "find") == 0)
         return find_and_say();

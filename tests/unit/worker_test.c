@@ -233,6 +233,20 @@ static void a_large_molecule_is_refused_by_the_callers_limit(void **state)
     assert_int_equal(p.code, CH_TOO_LARGE);
 }
 
+static void a_molecule_may_have_250_heavy_atoms_unless_said(void **state)
+{
+    bench_side *b = *state;
+    ch_prepare_opts o = ch_prepare_defaults();
+    char text[251];
+    ch_prepared p;
+
+    o.conformer = CH_3D_NONE;
+    memset(text, 'C', sizeof text);
+    assert_int_equal(ch_worker_prepare(b->w, text, 250, "smi", &o, &p, b->mem, NULL), PL_OK);
+    assert_int_equal(ch_worker_prepare(b->w, text, 251, "smi", &o, &p, b->mem, NULL), PL_EINPUT);
+    assert_int_equal(p.code, CH_TOO_LARGE);
+}
+
 static void without_conformer_there_are_hydrogens_and_no_positions(void **state)
 {
     bench_side *b = *state;
@@ -564,6 +578,7 @@ int main(void)
         cmocka_unit_test(every_failure_has_its_own_word),
         cmocka_unit_test(a_request_that_is_too_long_is_refused),
         cmocka_unit_test(a_large_molecule_is_refused_by_the_callers_limit),
+        cmocka_unit_test(a_molecule_may_have_250_heavy_atoms_unless_said),
         cmocka_unit_test(without_conformer_there_are_hydrogens_and_no_positions),
         cmocka_unit_test(benzene_has_six_aromatic_bonds),
         cmocka_unit_test(arrays_written_as_sdf_come_back_the_same),
