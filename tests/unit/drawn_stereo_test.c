@@ -99,11 +99,26 @@ static void a_wedge_in_a_t_is_read_whatever_the_last_decimal(void **state)
     }
 }
 
+/* Readers see it better there. The chain ends in silicon, atom 19; atom 13 is in the ring. */
+static void a_wedge_points_along_a_chain_rather_than_to_a_ring(void **state)
+{
+    static const char smiles[] = "OC[C@@H]1[C@@H](O)[C@@H]([C@@H]2[N@]1CC[C@H]2[C@H](c1ccccc1)[Si](C)(C)C)O";
+    pl_error err = { 0 };
+    ch_drawn d;
+
+    (void)state;
+    if (ch_worker_draw(worker, smiles, &d, mem, &err) != PL_OK)
+        fail_msg("%s", err.text);
+    assert_non_null(strstr(d.molfile, "\n 12 13  1  0"));
+    assert_non_null(strstr(d.molfile, "\n 12 19  1  6"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(a_mark_that_lacks_neighbours_says_nothing),
                                         cmocka_unit_test(a_drawing_has_the_key_of_its_smiles),
-                                        cmocka_unit_test(a_wedge_in_a_t_is_read_whatever_the_last_decimal) };
+                                        cmocka_unit_test(a_wedge_in_a_t_is_read_whatever_the_last_decimal),
+                                        cmocka_unit_test(a_wedge_points_along_a_chain_rather_than_to_a_ring) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
