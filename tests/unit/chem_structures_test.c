@@ -272,6 +272,27 @@ static void a_biaryl_that_cannot_turn_is_open_stereo(void **state)
     }
 }
 
+static pl_code fail_to_find(void *ctx, const char *built_from, bool *found, ch_prepared *out, pl_arena *arena, pl_error *err)
+{
+    (void)ctx;
+    (void)out;
+    (void)arena;
+    *found = true;
+    return pl_fail(err, PL_EIO, "no structure of %s: the disk is damaged", built_from);
+}
+
+static void an_error_of_looking_for_a_structure_is_told(void **state)
+{
+    const ch_known known = { .find = fail_to_find };
+    const ch_input in = { .text = "OCC", .format = "smi", .len = 3 };
+    pl_error err = { 0 };
+    ch_prepared p;
+
+    (void)state;
+    assert_int_equal(ch_worker_prepare_all(worker, &in, 1, NULL, &known, &p, mem, &err), PL_EIO);
+    assert_string_equal(err.text, "no structure of CCO: the disk is damaged");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +307,7 @@ int main(void)
         cmocka_unit_test(defined_stereo_stays_and_open_stereo_comes_out_either_way),
         cmocka_unit_test(what_is_open_is_counted),
         cmocka_unit_test(a_biaryl_that_cannot_turn_is_open_stereo),
+        cmocka_unit_test(an_error_of_looking_for_a_structure_is_told),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
