@@ -133,6 +133,13 @@ static void flexible_molecules_have_several_conformers(void **state)
     }
 }
 
+/* Anti and gauche: one of its six distances differs, by 0.63 Angstrom or so. */
+static void two_forms_of_four_heavy_atoms_are_conformers(void **state)
+{
+    (void)state;
+    assert_int_equal(built("OCCF", 12, 10).n_other, 1);
+}
+
 static void rigid_molecules_have_one_conformer(void **state)
 {
     static const char *const smiles[] = { "c1ccccc1", "C", "[Na+].[Cl-]", "CN(C)C", "CC(=O)N", "O=C1CCCCN1", "N#CC#N" };
@@ -300,6 +307,7 @@ int main(void)
         cmocka_unit_test(what_is_built_is_at_the_minimum),
         cmocka_unit_test(what_is_built_through_a_ring_is_built_again),
         cmocka_unit_test(flexible_molecules_have_several_conformers),
+        cmocka_unit_test(two_forms_of_four_heavy_atoms_are_conformers),
         cmocka_unit_test(rigid_molecules_have_one_conformer),
         cmocka_unit_test(conformers_above_the_energy_window_are_left_out),
         cmocka_unit_test(a_record_that_takes_too_long_fails_alone),
