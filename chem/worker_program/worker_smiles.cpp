@@ -24,7 +24,7 @@ enum { HYDROGEN = -1, UNKNOWN = -2 };
 
 // The atoms of a SMILES with their neighbours in the order of the text, as far as marks of allenes need it.
 struct Text {
-    std::vector<std::vector<int>> near;                    // numbers of atoms, without hydrogens in brackets
+    std::vector<std::vector<int>> near;                    // numbers of atoms, or HYDROGEN
     std::vector<std::vector<int>> side;                    // of each neighbour: 1 above the atom, -1 below (/ and \\), 0 not said
     std::vector<size_t> from;                              // where the atom stands in the text
     std::vector<bool> follows;                             // the first neighbour stands before the atom
@@ -38,7 +38,7 @@ struct Text {
         near[of].push_back(is);
         side[of].push_back(above);
     }
-    void atom(int mark, size_t begin)
+    void atom(bool hydrogen, int mark, size_t begin)
     {
         const size_t me = near.size();
         near.emplace_back();
@@ -50,6 +50,8 @@ struct Text {
             neighbour(me, last, -slash);
             neighbour(static_cast<size_t>(last), static_cast<int>(me), slash);
         }
+        if (hydrogen)
+            neighbour(me, HYDROGEN, 0);
         last = static_cast<int>(me);
         slash = 0;
     }
@@ -76,15 +78,16 @@ struct Text {
 };
 } // namespace
 
-// An atom in brackets, from `begin` to `end`, and its mark.
+// An atom in brackets, from `begin` to `end`: its hydrogens and its mark.
 static void read_bracket(Text &t, const std::string &text, size_t begin, size_t end)
 {
     const std::string s = text.substr(begin + 1, end - begin - 2);
-    const size_t mark = s.find('@');
+    const size_t symbol = s.find_first_not_of("0123456789"), mark = s.find('@');
+    const bool hydrogen = symbol != std::string::npos && s.find('H', symbol + 1) != std::string::npos;
     int sign = 0;
     if (mark != std::string::npos)
         sign = s.compare(mark, 2, "@@") == 0 ? -1 : 1;
-    t.atom(sign, begin);
+    t.atom(hydrogen, sign, begin);
 }
 
 // What stands at i; returns the next place.
@@ -114,13 +117,13 @@ static size_t read_one(Text &t, const std::string &s, size_t i)
     else if (c == '.')
         t.last = UNKNOWN;
     else if (std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '*') {
-        t.atom(0, i);
+        t.atom(false, 0, i);
         return i + (s.compare(i, 2, "Cl") == 0 || s.compare(i, 2, "Br") == 0 ? 2 : 1);
     }
     return i + 1;
 }
 
-// The two neighbours of an end in the order of the text; a hydrogen that is no atom of its own follows the atom before.
+// The two neighbours of an end in the order of the text; a hydrogen that is not written follows the atom before.
 static bool sides_of(const Text &t, OBMol &mol, OBAtom *end, const OBAtom *inner, unsigned long out[2])
 {
     const size_t me = end->GetIdx() - 1;
@@ -192,7 +195,7 @@ static bool plane_written(const Text &t, OBMol &mol, const Ends &e, OBCisTransSt
     return true;
 }
 
-// Three neighbours and a lone pair, which follows the atom before like a hydrogen that is no atom of its own.
+// Three neighbours and a lone pair, which follows the atom before like a hydrogen that is not written.
 static bool centre_of_mark(const Text &t, OBMol &mol, size_t which, int sign, OBTetrahedralStereo::Config &c)
 {
     OBAtom *at = mol.GetAtom(static_cast<int>(which) + 1);
