@@ -501,6 +501,23 @@ static void the_level_of_a_gpu_is_told_without_its_memory(void **state)
     unsetenv("MOLSIEVE_CUDA_UNITS");
 }
 
+/* The set amx differs from avx512 only in products of bf16. */
+static void the_level_of_a_processor_is_its_set_of_kernels(void **state)
+{
+    st_compute c = st_compute_defaults();
+
+    (void)state;
+    assert_memory_equal(st_compute_level(&c, all.mem), "cpu wide (", strlen("cpu wide ("));
+    made.kernels = "plain";
+    assert_memory_equal(st_compute_level(&c, all.mem), "cpu plain (", strlen("cpu plain ("));
+    made.kernels = "amx";
+    assert_memory_equal(st_compute_level(&c, all.mem), "cpu avx512 (", strlen("cpu avx512 ("));
+    c.of_contract = 1 + NN_PREC_BF16;
+    assert_memory_equal(st_compute_level(&c, all.mem), "cpu amx (", strlen("cpu amx ("));
+    made.kernels = "";
+    assert_string_equal(st_compute_level(&c, all.mem), "");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -524,6 +541,7 @@ int main(void)
         CASE(gpus_are_those_that_are_asked_for_or_all),
         CASE(each_rank_has_a_gpu_of_its_own),
         CASE(the_level_of_a_gpu_is_told_without_its_memory),
+        CASE(the_level_of_a_processor_is_its_set_of_kernels),
     };
     return cmocka_run_group_tests_name("doctor", tests, NULL, NULL);
 }

@@ -150,6 +150,17 @@ WRAPS(const nn_cpu_kernels *, nn_cpu_kernels_choose, (void))
     return made.kernels[0] != '\0' ? &sets[1] : NULL;
 }
 
+/* A set of any name. */
+WRAPS(pl_code, nn_cpu_kernels_pick, (const nn_cpu_kernels **out, const char *pinned, pl_error *err))
+{
+    static nn_cpu_kernels named;
+
+    assert_null(pinned);
+    named.name = made.kernels != NULL ? made.kernels : sets[0].name;
+    *out = &named;
+    return named.name[0] != '\0' ? PL_OK : pl_fail(err, PL_ECONFIG, "no kernels");
+}
+
 WRAPS(const nn_cpu_kernels *, nn_cpu_kernels_find, (const char *name))
 {
     assert_null(name);

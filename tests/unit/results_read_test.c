@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is read from tables of results, on rows that are made here: answers to a campaign, labels in keys, data sets, cumulenes. */
+/* What is read from tables of results, on rows that are made here: answers to a campaign, labels in keys, cumulenes. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,7 +15,6 @@
 #include "stages/campaign/campaign.h"
 #include "stages/database/measured.h"
 #include "stages/database/schema.h"
-#include "stages/steps/dataset/dataset.h"
 #include "stages/steps/ingest/prepare.h"
 #include "stages/steps/ingest/read_seen.h"
 #include "stages/steps/ingest/shells.h"
@@ -426,67 +425,6 @@ static void records_that_are_lost_or_double_are_noticed(void **state)
     assert_int_equal(number("SELECT size_bytes FROM input_file WHERE file_id=2"), 20);
 }
 
-/* ---- a data set ---- */
-
-enum { MOLECULES_READ = 5, TARGETS = 2 };
-
-static bool is_even(const st_dataset *d, int64_t i) { return d->mol_id[i] % 2 == 0; }
-
-/* Numbers that tell of which molecule they are: id 1 to 5. */
-static st_dataset dataset_made(pl_arena *mem, bool limits)
-{
-    enum { N = MOLECULES_READ };
-    st_dataset d = { .n = N, .n_targets = TARGETS, .limits = limits, .mol_id = PL_NEW(mem, int64_t, N), .mem = mem };
-
-    d.value = PL_NEW(mem, double, N *TARGETS);
-    d.low = limits ? PL_NEW(mem, double, N *TARGETS) : NULL;
-    d.high = limits ? PL_NEW(mem, double, N *TARGETS) : NULL;
-    d.descriptor = pl_arena_get(mem, N, sizeof *d.descriptor);
-    d.part = PL_NEW(mem, uint8_t, N);
-    d.item = PL_NEW(mem, nn_item, N);
-    d.other = pl_arena_get(mem, N, sizeof *d.other);
-    for (int i = 0; i < N; i++) {
-        d.mol_id[i] = i + 1;
-        for (int k = 0; k < TARGETS; k++) {
-            d.value[i * TARGETS + k] = 10 * (i + 1) + k;
-            if (limits) {
-                d.low[i * TARGETS + k] = d.value[i * TARGETS + k] - 0.5;
-                d.high[i * TARGETS + k] = d.value[i * TARGETS + k] + 0.5;
-            }
-        }
-        for (int k = 0; k < ST_DESCRIPTORS; k++)
-            d.descriptor[i][k] = (i + 1) * 100 + k;
-        d.part[i] = (uint8_t)(i + 1);
-        d.item[i].noise = (float)(i + 1);
-        d.other[i].n = i + 1;
-    }
-    return d;
-}
-
-static void molecules_that_are_kept_keep_what_is_theirs(void **state)
-{
-    (void)state;
-    for (int limits = 0; limits < 2; limits++) {
-        pl_arena *mem = pl_arena_new(0);
-        st_dataset d = dataset_made(mem, limits == 1);
-        st_dataset_keep(&d, is_even);
-        assert_int_equal(d.n, 2);
-        for (int i = 0; i < 2; i++) {
-            const int id = 2 * (i + 1);
-            assert_int_equal(d.mol_id[i], id);
-            for (int k = 0; k < TARGETS; k++) {
-                assert_true(d.value[i * TARGETS + k] == 10 * id + k);
-                if (limits == 1)
-                    assert_true(d.low[i * TARGETS + k] == 10 * id + k - 0.5 && d.high[i * TARGETS + k] == 10 * id + k + 0.5);
-            }
-            for (int k = 0; k < ST_DESCRIPTORS; k++)
-                assert_true(d.descriptor[i][k] == id * 100 + k);
-            assert_true(d.part[i] == id && d.item[i].noise == (float)id && d.other[i].n == id);
-        }
-        pl_arena_free(mem);
-    }
-}
-
 /* ---- cumulenes that are two molecules ---- */
 
 #define AXIS(id, key, smiles)                                                                                                      \
@@ -556,7 +494,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_round_that_chose_nothing_has_no_answers, folder_make, folder_drop),
         cmocka_unit_test(a_key_has_labels_of_its_property_and_its_limits),
         cmocka_unit_test_setup_teardown(records_that_are_lost_or_double_are_noticed, folder_make, folder_drop),
-        cmocka_unit_test(molecules_that_are_kept_keep_what_is_theirs),
         cmocka_unit_test(drawings_of_one_molecule_are_told_of),
         cmocka_unit_test(one_cumulene_with_two_keys_is_told_of),
     };

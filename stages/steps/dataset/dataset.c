@@ -25,12 +25,22 @@ static int part_number(const char *name)
     return ST_TRAIN;
 }
 
+/* Numbers of which none is known. NULL: no memory. */
+static double *unknown_make(pl_arena *mem, int64_t n)
+{
+    double *x = PL_NEW(mem, double, n + 1);
+
+    for (int64_t i = 0; i < n && x != NULL; i++)
+        x[i] = NAN;
+    return x;
+}
+
 static pl_code rows_alloc(st_dataset *d, int64_t n, pl_error *err)
 {
     d->mol_id = PL_NEW(d->mem, int64_t, n + 1);
-    d->value = PL_NEW(d->mem, double, n * d->n_targets + 1);
-    d->low = d->limits ? PL_NEW(d->mem, double, n * d->n_targets + 1) : NULL;
-    d->high = d->limits ? PL_NEW(d->mem, double, n * d->n_targets + 1) : NULL;
+    d->value = unknown_make(d->mem, n * d->n_targets);
+    d->low = d->limits ? unknown_make(d->mem, n * d->n_targets) : NULL;
+    d->high = d->limits ? unknown_make(d->mem, n * d->n_targets) : NULL;
     d->descriptor = pl_arena_get(d->mem, (size_t)n + 1, sizeof *d->descriptor);
     d->part = PL_NEW(d->mem, uint8_t, n + 1);
     d->item = PL_NEW(d->mem, nn_item, n + 1);
@@ -48,10 +58,6 @@ static void row_take(st_dataset *d, sqlite3_stmt *st)
 
     d->mol_id[i] = sqlite3_column_int64(st, 0);
     d->part[i] = (uint8_t)part_number((const char *)sqlite3_column_text(st, 1));
-    for (int32_t k = 0; k < d->n_targets; k++)
-        d->value[i * d->n_targets + k] = NAN;
-    for (int32_t k = 0; k < d->n_targets && d->limits; k++)
-        d->low[i * d->n_targets + k] = d->high[i * d->n_targets + k] = NAN;
     for (int k = 0, n = 0; k < CH_N_DESCRIPTORS; k++)
         if (ch_descriptors[k].since == 1)
             d->descriptor[i][n++] = sqlite3_column_double(st, 2 + k);
