@@ -137,13 +137,11 @@ pl_code st_pool_find(st_pool *p, st_part part, pl_error *err)
     for (int64_t i = 0; i < p->d->n && code == PL_OK; i++) {
         if (p->d->part[i] == part)
             at[n++] = i;
-        if (n == ASKED) {
+        if (n == ASKED || (n > 0 && i == p->d->n - 1)) {
             code = some_find(p, at, n, scratch, err);
             n = 0;
         }
     }
-    if (code == PL_OK)
-        code = some_find(p, at, n, scratch, err);
     p->found[part] = code == PL_OK;
     pl_arena_free(scratch);
     return code;

@@ -45,14 +45,15 @@ typedef struct diverse {
 
 /* ---- structures ---- */
 
-static pl_code find_unit(diverse *d, place *p, pl_error *err)
+/* Asks if *code is PL_OK, and stores what came of it there. */
+static place find_place(diverse *d, int64_t mol_id, int32_t at, pl_code *code, pl_error *err)
 {
-    pl_code code = PL_OK;
+    place p = { .mol_id = mol_id, .at = at };
 
-    (void)sqlite3_bind_int64(d->unit, 1, p->mol_id);
-    p->unit = pl_db_next(d->unit, &code, err) ? sqlite3_column_int64(d->unit, 0) : -1;
+    (void)sqlite3_bind_int64(d->unit, 1, mol_id);
+    p.unit = pl_db_next(d->unit, code, err) ? sqlite3_column_int64(d->unit, 0) : -1;
     (void)sqlite3_reset(d->unit);
-    return code;
+    return p;
 }
 
 static int compare_places(const void *a, const void *b)
@@ -86,12 +87,9 @@ static pl_code make_features(diverse *d, const st_candidate *c, int32_t n, pl_er
 {
     pl_code code = PL_OK;
 
-    for (int32_t i = 0; i < n && code == PL_OK; i++) {
-        d->place[i] = (place){ .mol_id = c[i].mol_id, .at = i };
-        code = find_unit(d, &d->place[i], err);
-    }
-    if (code == PL_OK)
-        qsort(d->place, (size_t)n, sizeof *d->place, compare_places);
+    for (int32_t i = 0; i < n; i++)
+        d->place[i] = find_place(d, c[i].mol_id, i, &code, err);
+    qsort(d->place, (size_t)n, sizeof *d->place, compare_places);
     for (int32_t i = 0; i < n && code == PL_OK; i++)
         code = *d->s->env->stop ? pl_fail(err, PL_ESTOP, "stopped while ranking") : make_feature(d, &d->place[i], err);
     return code;
