@@ -257,6 +257,23 @@ def labels_that_do_not_fit_are_refused():
         assert "for a workflow without a train stage" in p.run("check", "w.yaml", expect=2)[2]
 
 
+def files_are_told_in_the_order_of_the_workflow(p):
+    """Also where another program has given their table an index, which SQLite then walks."""
+    with open(p.path("in.sdf"), "rb") as f:
+        records = f.read().split(b"$$$$\n")[:-1]
+    for name, some in (("z.sdf", records[:80]), ("a.sdf", records[80:])):
+        p.put(name, b"".join(r + b"$$$$\n" for r in some))
+    p.workflow(["z.sdf", "a.sdf"], READ + GRAPH + "  evaluate: {%s, calibrate: true, on: [calibration]}\n" % MAP, name="two.yaml", workdir="two", extra=MODELS % "some")
+    p.run("run", "two.yaml", "-q", "--until", "graph")
+    db = sqlite3.connect(p.path("two/results.db"))
+    db.execute("CREATE INDEX names ON input_file(path, sha256, n_records)")
+    db.commit()
+    db.close()
+    p.run("run", "two.yaml", "-q")
+    told = json.loads(tensors(p.path("two/models/old-calibrated.safetensors"))[1]["provenance"])["calibration"]["data"]
+    assert [(one["file"], one["records"]) for one in told] == [("z.sdf", 80), ("a.sdf", 40)], told
+
+
 def a_model_is_calibrated_again_with_the_same_weights():
     with sieve.Project() as p:
         prepared(p, 120)
@@ -280,7 +297,7 @@ def a_model_is_calibrated_again_with_the_same_weights():
         assert "nothing ran" in p.run("run", "judge.yaml")[1]
         first = open(made, "rb").read()
         os.remove(made)
-        p.run("run", "judge.yaml", "-q")
+        p.run("run", "judge.yaml", "-q", "stages.evaluate.threads=1")
         assert open(made, "rb").read() == first
         # One half calibrates, the other half is new; coverage on the calibrating half is not reported.
         shutil.copy(made, p.path("again.safetensors"))
@@ -292,6 +309,7 @@ def a_model_is_calibrated_again_with_the_same_weights():
         assert told["calibration", "mae"][1] + told["new", "mae"][1] == len(errors)
         assert ("calibration", "coverage90") not in told and told["new", "coverage90"][1] <= told["new", "mae"][1]
         assert ("new", "coverage90 before") in told
+        files_are_told_in_the_order_of_the_workflow(p)
         # Too few molecules, and a file that would overwrite itself, are refused.
         p.put("in.sdf", sieve.sdf_records(sieve.data(SDF), 5))
         assert "an interval needs 9 or more" in judge(p, MAP + ", calibrate: true", name="few", expect=2)[2]

@@ -126,13 +126,15 @@ static pl_code provenance_make(nn_model_file *m, const pl_env *env, const char *
 
 /* ---- the model ----------------------------------------------------------- */
 
-static pl_code enough_check(const nn_target *t, const st_errors *e, const char *model, pl_error *err)
+/* For each target. */
+static pl_code enough_check(const nn_model_file *m, const st_errors *e, pl_error *err)
 {
-    if (e->model.n < NN_CONFORMAL_MIN)
-        return pl_fail(
-            err, PL_ECONFIG,
-            "calibrate: model %s: %lld labelled molecules for %s; an interval needs %d or more that it was not trained on", model,
-            (long long)e->model.n, t->name, (int)NN_CONFORMAL_MIN);
+    for (int32_t k = 0; k < m->conf.outputs; k++)
+        if (e[k].model.n < NN_CONFORMAL_MIN)
+            return pl_fail(
+                err, PL_ECONFIG,
+                "calibrate: model %s: %lld labelled molecules for %s; an interval needs %d or more that it was not trained on",
+                m->name, (long long)e[k].model.n, m->target[k].name, (int)NN_CONFORMAL_MIN);
     return PL_OK;
 }
 
@@ -204,8 +206,7 @@ pl_code st_recalibrate(nn_model_file **out, const char *path, const pl_env *env,
     *to = *m;
     to->target = target;
     memcpy(target, m->target, (size_t)m->conf.outputs * sizeof *target);
-    for (int32_t k = 0; k < m->conf.outputs && code == PL_OK; k++)
-        code = enough_check(&target[k], &e[k], m->name, err);
+    code = enough_check(m, e, err);
     if (code == PL_OK)
         code = calibrated_list(env, d, err);
     if (code == PL_OK)
