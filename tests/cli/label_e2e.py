@@ -213,6 +213,25 @@ def a_value_that_the_library_got_later_is_told():
             assert [v for v, in p.rows("SELECT value FROM label ORDER BY mol_id")] == [1, 2, 3]
 
 
+def equal_values_of_a_library_may_get_others():
+    """With limits beside them there is nothing to learn either: a scale is that of values."""
+    with Project() as p:
+        rows = [("M%d" % i, "C" * (i + 1) + "O") for i in range(36)]
+        p.put("lib.csv", "id,smiles,y,k,one\n" + "".join("%s,%s,%s\n" % (*r, ",," if i >= 12 else "7,1,>5" if i > 0 else "7,1,4") for i, r in enumerate(rows)))
+        begin = "  read: {censored: %s}\n  prepare: {conformers: {source: none}, labels: [y, k, one], properties: {k: {task: classification}}}\n"
+        p.workflow([p.path("lib.csv")], begin % "leave_out", name="lib.yaml")
+        p.run("run", "lib.yaml", "-q")
+        says = {"y": "all 12 values of y are 7: there is nothing to learn", "k": "k is a class, but all its 12 values are 1: there is nothing to learn",
+                "one": "one has one number in 36 records: there is nothing to learn"}
+        for name, value in (("y", "%d"), ("k", "0%.0s"), ("one", "%d")):
+            p.workflow([p.path("lib.csv")], begin % ("leave_out" if name == "k" else "bound") + "  graph: {edges: topology}\n  split: {method: random}\n  train: {family: [trees], targets: [{name: %s}]}\n" % name)
+            said = " ".join(p.run("check", "w.yaml", expect=2)[2].split())
+            assert said.count("nothing to learn") == 1 and "labels: " + says[name] in said, said
+            p.run("label", "run", p.put("t.csv", "id,%s\n" % name + "".join("%s,%s\n" % (r[0], value % i) for i, r in enumerate(rows) if i >= 12)))
+            p.run("check", "w.yaml")
+            p.run("run", "w.yaml", "-q")
+
+
 def counts_are_said_of_one_and_of_several():
     with Project() as p:
         p.put("lib.csv", "id,smiles,y\n" + "".join("M%d,%s,%s\n" % (i, "C" * (i + 1) + "O", i if i < 3 else "") for i in range(12)))
@@ -387,5 +406,5 @@ def a_run_in_progress_is_not_disturbed():
 
 
 sieve.main([labels_by_any_name_of_a_molecule_are_learned, every_problem_is_told_and_nothing_is_stored, names_of_two_stereoisomers_are_a_contradiction, labels_of_molecules_that_are_gone_are_told,
-            a_value_that_the_library_got_later_is_told, counts_are_said_of_one_and_of_several, limits_are_read_as_the_library_reads_them, tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
+            a_value_that_the_library_got_later_is_told, equal_values_of_a_library_may_get_others, counts_are_said_of_one_and_of_several, limits_are_read_as_the_library_reads_them, tables_of_two_units_or_kinds_are_no_one_column, added_values_are_not_compared_with_a_model_of_another_unit,
             a_second_merge_keeps_what_was_added, a_run_in_progress_is_not_disturbed])

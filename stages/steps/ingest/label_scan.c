@@ -66,7 +66,7 @@ static void add_label(scan *s, const char *name, bool learned)
             s->label[i].learned |= learned;
             return;
         }
-    s->label[s->n] = (label){ .name = name, .learned = learned, .unit = "" };
+    s->label[s->n] = (label){ .name = name, .learned = learned, .unit = "", .low = NAN, .high = NAN };
     for (int32_t i = 0; i < c->properties.n; i++)
         if (strcmp(p[i].name, name) == 0) {
             s->label[s->n].is_class = s->label[s->n].is_class || p[i].task == ST_CLASSIFICATION;
@@ -381,11 +381,6 @@ static void judge_empty(const scan *s, const pl_node *at, pl_problems *problems)
         pl_problem_add(problems, at, "labels: the inputs have no records, so none has %s; see inputs", wanted->name);
 }
 
-static bool is_single(const scan *s, const label *l)
-{
-    return l->learned && s->whole && l->numbers == 1 && l->limits == 0 && !st_label_comes_later(s->wf, l->name);
-}
-
 /* Values to learn from in all records, of which a molecule may have several. */
 static int64_t values_of(const label *l) { return l->numbers + l->limits; }
 
@@ -424,6 +419,30 @@ static void judge_beside(const label *l, const pl_node *at, pl_problems *problem
         pl_problem_add(problems, at, "labels: %s:%s", wrong == &l->units.unit ? l->unit_path : l->type_path, what);
 }
 
+/* Values that are no classes, or of which nothing can be learned, unless others are added to those of the inputs. */
+static void judge_values(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
+{
+    const bool all = l->learned && s->whole && !st_label_comes_later(s->wf, l->name);
+
+    if (all && l->numbers == 1)
+        pl_problem_add(problems, at,
+                       "labels: %s has one number in %lld records: there is nothing to learn; leave it out of targets", l->name,
+                       (long long)s->records);
+    else if (l->is_class && l->odd != NULL)
+        pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
+    else if (l->is_class && all && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
+        pl_problem_add(problems, at, "labels: %s is a class, but all its %lld values are %d: there is nothing to learn", l->name,
+                       (long long)l->numbers, l->ones > 0);
+    else if (!l->is_class && l->numbers > 0 && !isfinite(l->high - l->low))
+        pl_problem_add(
+            problems, at,
+            "labels: %s is between %g and %g: too large to compute with; does a label use a large number for \"not measured\"?",
+            l->name, l->low, l->high);
+    else if (!l->is_class && all && l->low == l->high)
+        pl_problem_add(problems, at, "labels: all %lld values of %s are %.10g: there is nothing to learn", (long long)l->numbers,
+                       l->name, l->low);
+}
+
 static void judge(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
 {
     const bool there = l->numbers + l->limits + texts_of(l) > 0;
@@ -453,25 +472,7 @@ static void judge(const scan *s, const label *l, const pl_node *at, pl_problems 
         pl_problem_add(problems, at, "labels: %s is no number in any of %lld records; the first: %s%s", l->name,
                        (long long)s->records, l->text != NULL ? l->text : "a limit",
                        l->texts[ST_TEXT_COMMA] > 0 ? "; write 1.5 for 1,5" : "");
-    if (is_single(s, l)) {
-        pl_problem_add(problems, at,
-                       "labels: %s has one number in %lld records: there is nothing to learn; leave it out of targets", l->name,
-                       (long long)s->records);
-        return;
-    }
-    if (l->is_class && l->odd != NULL)
-        pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
-    else if (l->is_class && s->whole && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
-        pl_problem_add(problems, at, "labels: %s is a class, but all its %lld values are %d: there is nothing to learn", l->name,
-                       (long long)l->numbers, l->ones > 0);
-    else if (!l->is_class && l->numbers > 0 && !isfinite(l->high - l->low))
-        pl_problem_add(
-            problems, at,
-            "labels: %s is between %g and %g: too large to compute with; does a label use a large number for \"not measured\"?",
-            l->name, l->low, l->high);
-    else if (!l->is_class && s->whole && l->numbers > 1 && l->low == l->high && l->learned)
-        pl_problem_add(problems, at, "labels: all %lld values of %s are %.10g: there is nothing to learn", (long long)l->numbers,
-                       l->name, l->low);
+    judge_values(s, l, at, problems);
 }
 
 static void add_count(pl_text *out, bool *any, int64_t n, const char *what)
