@@ -143,6 +143,9 @@ def a_model_without_a_network_reads_any_element():
         given = json.loads(p.run("predict", p.path("run", MODEL), "-", "--format", "jsonl", input=b"CC[Y]C\n")[1])
         assert given["logS"] == of["Y1"][2] and "element Y rare" in json.dumps(given), given
         assert "elements    any; one that is rare" in p.run("model", "info", p.path("run", MODEL))[1]
+        # Nor do structures matter, which it does not read.
+        where = json.loads(header(p.path("run", MODEL))["__metadata__"]["range"])["structures"]
+        assert where == ["input", "mmff94", "uff", "mmff94s", "none"], where
 
 
 def more_elements_than_a_model_has_leave_molecules_out():

@@ -271,6 +271,12 @@ def ranks_over_tcp_give_the_same_model():
             assert ranks_seen(p, "ranks") == ["training with %d ranks" % n]
             assert p.run("db", "digest", "ranks") == p.run("db", "digest", "whole")
             assert not [f for f in os.listdir(p.path("ranks")) if f.startswith("ranks-")], "a file is left"
+        two = ["stages.prepare.labels=[gap, mu]", "stages.train.targets=[{name: gap}, {name: mu}]"]
+        p.run("run", "w.yaml", "-q", copy(p, "two"), "--until", "split", *two)
+        shutil.copytree(p.path("two"), p.path("two_ranks"))
+        p.run("run", "w.yaml", "-q", "workdir=two", *two)
+        status, text = Started(p, 2, "workdir=two_ranks", *two).end()
+        assert status == [0, 0] and train_e2e.trained(p, "two_ranks") == train_e2e.trained(p, "two"), (status, text)
         status, text = Started(p, 2, copy(p, "ranks"), "stages.train.budget=1ms", "stages.train.epochs=auto").end()
         assert status == [0, 0] and "so 1 epoch for" in text[0], (status, text)
         assert p.rows("SELECT value FROM metric WHERE name='planned_epochs'", workdir="ranks") == [(1,)]

@@ -94,6 +94,7 @@ def a_training_stays_and_is_not_spoken_of():
             p.workflow(["t.csv"], BEGIN.replace("none}}", "none}, labels: [logS]}") + stages, name=name, extra=MODELS)
         said = p.run("run", "train.yaml")[1:]
         assert "RMSE" in said[0] + said[1] or "MAE" in said[0] + said[1], said
+        assert p.rows("SELECT DISTINCT part FROM evaluation ORDER BY 1") == [("test",), ("valid",)]
         out, err = p.run("run", "screen.yaml")[1:]
         assert "stage evaluate is no longer in the workflow" in err and "stage train is" not in err and "stage split is" not in err, err
         assert "MAE" not in out and "RMSE" not in out, (out, err)

@@ -290,6 +290,7 @@ one factor is for models of two units; run judged.yaml -q -j 1
 without a factor each is compared in its unit; run judged.yaml -q -j 1 "stages.evaluate.targets=[{name: logS}]"
 the workflow keeps the largest fragment only; run built.yaml -q -j 1
 the workflow keeps all fragments; run built.yaml -q -j 1 stages.prepare.fragment=keep
+the workflow keeps drawings instead; run built.yaml -q -j 1 stages.prepare.drawing=as_drawn
 a label has a longer name than can be compared; check judged.yaml "stages.evaluate.targets=[{name: logS, column: %s}]"
 more elements than a network can read; run e.yaml -q -j 1
 as many elements as a network can read; run e.yaml -q -j 1 workdir=few 'inputs=[{path: few.sdf}]'

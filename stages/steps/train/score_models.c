@@ -304,7 +304,7 @@ static void told_check(pl_env *env, const nn_model_file *m, const json_t *then, 
 {
     json_t *now = st_prepare_told(c);
 
-    if (then != NULL && (now == NULL || !json_equal(then, now)))
+    if (then != NULL && !json_equal(then, now))
         pl_event_add(env, PL_WARN,
                      "model %s was trained with stages.prepare: {%s}, but here it has other settings: its scores may be far off; "
                      "use the same settings in both",

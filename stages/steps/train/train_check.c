@@ -27,7 +27,7 @@ static void elements_check(const st_train_conf *c, const pl_step *step, pl_probl
     if (c->model.elements.n > NN_MAX_ELEMENTS)
         pl_problem_add(problems, step->node, "model.elements: %d, at most %d", (int)c->model.elements.n, NN_MAX_ELEMENTS);
     else if (nn_inputs_check(&in, &err) != PL_OK)
-        pl_problem_add(problems, step->node, "model.elements: %s", err.text);
+        pl_problem_add(problems, step->node, "model.%s", err.text);
 }
 
 /* Whether the name can be that of a file, with "-64" appended if there are several members. */
