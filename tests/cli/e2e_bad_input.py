@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Bad input gives a clear message with place and remedy and the right exit status, and no record is lost."""
+import contextlib
 import gzip
 import os
 import random
@@ -170,6 +171,12 @@ def a_record_without_a_smiles_fails_before_its_worker():
         assert p.rows("SELECT code, message FROM failure WHERE stage='read' ORDER BY record_id") == 2 * [("record", "csv: no SMILES in this row")] + 3 * [strange]
         assert p.one("SELECT count(*) FROM failure") == 5
         assert p.rows("SELECT raw_smiles, status FROM record WHERE record_id=6") == [("CCO", "ok")]
+        # One that cannot be stored ends the run with the reason: an index of another program takes no second one that failed.
+        for rows, said in ((",one\n", "none of the 1 records gave a molecule"), (",one\n,two\n", "UNIQUE constraint failed: record.status")):
+            p.put("a.csv", "smiles,name\n" + rows)
+            assert said in p.run("run", "w.yaml", "-q", "workdir=full", "--from", "read", expect=1)[2]
+            with contextlib.closing(sqlite3.connect(p.path("full/results.db"))) as db:
+                db.execute("CREATE UNIQUE INDEX IF NOT EXISTS no_more ON record(status)")
 
 
 def a_wrong_format_fails_records_and_is_reported():
