@@ -419,18 +419,19 @@ static void judge_beside(const label *l, const pl_node *at, pl_problems *problem
         pl_problem_add(problems, at, "labels: %s:%s", wrong == &l->units.unit ? l->unit_path : l->type_path, what);
 }
 
+/* Whether these are all values that there will be to learn from. */
+static bool is_final(const scan *s, const label *l) { return l->learned && s->whole && !st_label_comes_later(s->wf, l->name); }
+
 /* Values that are no classes, or of which nothing can be learned, unless others are added to those of the inputs. */
 static void judge_values(const scan *s, const label *l, const pl_node *at, pl_problems *problems)
 {
-    const bool all = l->learned && s->whole && !st_label_comes_later(s->wf, l->name);
-
-    if (all && l->numbers == 1)
+    if (l->numbers == 1 && is_final(s, l))
         pl_problem_add(problems, at,
                        "labels: %s has one number in %lld records: there is nothing to learn; leave it out of targets", l->name,
                        (long long)s->records);
     else if (l->is_class && l->odd != NULL)
         pl_problem_add(problems, at, "labels: %s is a class, so its values are 0 and 1; found %s", l->name, l->odd);
-    else if (l->is_class && all && l->numbers > 0 && (l->zeros == 0 || l->ones == 0))
+    else if (l->is_class && l->numbers > 0 && (l->zeros == 0 || l->ones == 0) && is_final(s, l))
         pl_problem_add(problems, at, "labels: %s is a class, but all its %lld values are %d: there is nothing to learn", l->name,
                        (long long)l->numbers, l->ones > 0);
     else if (!l->is_class && l->numbers > 0 && !isfinite(l->high - l->low))
@@ -438,7 +439,7 @@ static void judge_values(const scan *s, const label *l, const pl_node *at, pl_pr
             problems, at,
             "labels: %s is between %g and %g: too large to compute with; does a label use a large number for \"not measured\"?",
             l->name, l->low, l->high);
-    else if (!l->is_class && all && l->low == l->high)
+    else if (!l->is_class && l->low == l->high && is_final(s, l))
         pl_problem_add(problems, at, "labels: all %lld values of %s are %.10g: there is nothing to learn", (long long)l->numbers,
                        l->name, l->low);
 }
