@@ -23,7 +23,7 @@ WEIGHT = {"relation": 3, "logic": 3, "arithmetic": 2, "constant": 2, "bool": 1, 
 MANY = 12 # tests that have a message: words that more have are those of something else
 WITH_WORKER = {"chem_worker", "chem_hydrogens", "chem_syntax", "chem_digits", "chem_xyz_bonds", "chem_positions", "molecules_golden", "read_golden", "redrawn_golden", "ions_golden", "chem_stereo_marks", "chem_drawn_stereo",
                "scaffold", "scaffold_smiles", "fingerprint", "descriptors", "worker_start", "worker_oom", "standardise", "one_drawing", "protonate", "chem_structures", "chem_confine",
-               "chem_kill", "chem_messy", "chem_request_queue", "stages", "structures", "report", "feature_stages", "bench", "config", "predict_library",
+               "chem_kill", "chem_messy", "chem_request_queue", "stages", "held_out", "structures", "report", "feature_stages", "bench", "config", "predict_library",
                "refused_places", "refused_training", "refused_ways", "refused_commands", "refused_more", "show_find", "stops"}
 
 SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', re.S | re.M)
