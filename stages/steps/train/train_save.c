@@ -66,7 +66,7 @@ pl_code st_saves_load(st_saves *v, nn_train_state *s, pl_error *err)
     if (from == NN_FROM_PREVIOUS)
         pl_event_add(v->env, PL_WARN, "checkpoint latest.ckpt: %s; going on from previous.ckpt", why.text);
     if (from != NN_FROM_NOTHING)
-        pl_event_add(v->env, PL_INFO, "%lld %lld", (long long)s->epoch + 1, (long long)s->step);
+        pl_event_add(v->env, PL_INFO, "training continues in epoch %lld at step %lld", (long long)s->epoch + 1, (long long)s->step);
     return PL_OK;
 }
 
