@@ -269,6 +269,20 @@ def values_whose_difference_overflows_are_shown_correctly():
         assert re.search(r", mean 3<", text) and not re.search(r"\b(nan|inf)\b", text)
 
 
+def values_far_out_do_not_squeeze_the_others():
+    """At most one of 200 values at either end is counted in place of being drawn; a third one is where the bars end."""
+    with sieve.Project() as p:
+        far = {0: (1e6, -1e6), 1: (2e6, -2e6), 2: (3e6, -3e6), 3: (-1e6, 1e6)}
+        names = ["C" * (k % 20 + 1) + "O" * (k // 20 % 2) + "C" * (k // 40) for k in range(400)]
+        p.put("a.csv", "smiles,y,z,near\n" + "".join("%s,%g,%g,%d\n" % (s, *far.get(k, (k % 50, k % 50)), k % 50) for k, s in enumerate(names)))
+        p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: none}, dedupe: {by: none}}\n")
+        p.run("run", "w.yaml", "-q")
+        _, svgs = read_page(p, "run")
+        text = open(p.path("page.html")).read()
+        assert sorted(re.findall("not drawn: (\\d+) below and (\\d+) above", text)) == [("1", "2"), ("2", "1")], re.findall("not drawn[^<]*", text)
+        assert [bars(svgs, name)[0] for name in ("y", "z", "near")] == [397, 397, 400]
+
+
 def a_run_that_has_only_begun_has_a_report():
     with sieve.Project() as p:
         p.put("a.smi", "CCO a\n")
@@ -315,5 +329,5 @@ def warnings_are_those_of_the_results_that_are_stored():
 
 
 if __name__ == "__main__":
-    sieve.main([a_screen_has_a_one_page_report, a_training_has_a_one_page_report, values_whose_difference_overflows_are_shown_correctly, a_run_that_has_only_begun_has_a_report,
+    sieve.main([a_screen_has_a_one_page_report, a_training_has_a_one_page_report, values_whose_difference_overflows_are_shown_correctly, values_far_out_do_not_squeeze_the_others, a_run_that_has_only_begun_has_a_report,
                 warnings_are_those_of_the_results_that_are_stored])
