@@ -236,7 +236,7 @@ static void counts_add(void)
 
 /* ---- many figures, of each a digest: a place that a label takes is decided by a pixel in some of them ---- */
 
-enum { MADE = 240 };
+enum { MADE = 60 };
 
 static double made(uint64_t *seed, double lo, double hi)
 {
