@@ -355,56 +355,6 @@ static void the_machine_has_a_peak(void **state)
     assert_true((one.dot16 > 1e8 && one.dot16 < 1e13) == (nn_cpu_kernels_dot16() != NULL));
 }
 
-/* ---- steps ---- */
-
-/* An engine that only counts; two steps may be in flight. */
-static struct {
-    int taken, in_flight, fail_at;
-} counted_steps;
-
-static pl_code count_begin(nn_engine *e, const nn_training *t, const nn_adamw_arrays *from, int64_t steps, pl_error *err)
-{
-    (void)e, (void)t, (void)from, (void)steps, (void)err;
-    return PL_OK;
-}
-
-static pl_code count_step(nn_engine *e, const nn_batch *in, const nn_training_step *s, pl_error *err)
-{
-    (void)e, (void)in, (void)s;
-    if (++counted_steps.taken == counted_steps.fail_at)
-        return pl_fail(err, PL_EDEVICE, "step %d", counted_steps.taken);
-    return ++counted_steps.in_flight <= 2 ? PL_OK : pl_fail(err, PL_EBUG, "three steps in flight");
-}
-
-static pl_code count_result(nn_engine *e, nn_training_result *out, pl_error *err)
-{
-    (void)e;
-    *out = (nn_training_result){ .taken = true };
-    return counted_steps.in_flight-- > 0 ? PL_OK : pl_fail(err, PL_EBUG, "no step in flight");
-}
-
-static void steps_go_on_until_the_time_is_over(void **state)
-{
-    static const nn_engine_training training = { .depth = 2, .begin = count_begin, .step = count_step, .result = count_result };
-    static const nn_engine_kind kind = { .name = "counting", .training = &training };
-    const st_bench_variant v = { .kind = &kind };
-    pl_arena *mem = pl_arena_new(1 << 16);
-    const nn_se3 *m = small_network(NN_PARITY_BOTH, mem);
-    const st_bench_case c = { .model = m, .params = PL_NEW(mem, float, m->n_floats), .batch = { .n_graphs = 1 } };
-    double each = -1;
-
-    (void)state;
-    counted_steps.fail_at = 0; /* no time: two rounds, each of the two steps in flight and one more */
-    assert_int_equal(st_bench_steps(&each, &c, &v, NULL, 0, NULL), PL_OK);
-    assert_true(each >= 0);
-    assert_int_equal(counted_steps.taken, 2 * (2 + 1));
-    assert_int_equal(counted_steps.in_flight, 0);
-    counted_steps.fail_at = 500; /* time without end: until a step fails */
-    assert_int_equal(st_bench_steps(&each, &c, &v, NULL, 1e9, NULL), PL_EDEVICE);
-    assert_int_equal(counted_steps.taken, 500);
-    pl_arena_free(mem);
-}
-
 /* ---- the reference formulation, by a BLAS ---- */
 
 typedef void sgemm_fn(int order, int turn_a, int turn_b, int m, int n, int k, float alpha, const float *a, int lda, const float *b,
@@ -586,7 +536,6 @@ int main(void)
         cmocka_unit_test(bytes_grow_with_edges_nodes_and_rows),
         cmocka_unit_test(the_machine_has_a_bandwidth),
         cmocka_unit_test(the_machine_has_a_peak),
-        cmocka_unit_test(steps_go_on_until_the_time_is_over),
         cmocka_unit_test(the_reference_formulation_does_the_work_that_is_counted),
         cmocka_unit_test(what_cannot_be_measured_is_told),
         cmocka_unit_test(edges_fit_into_the_memory_for_them),
