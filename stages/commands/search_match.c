@@ -40,15 +40,12 @@ static pl_code match_each(const st_matcher *m, ch_worker *chem, batch *b, pl_err
     pl_code code = PL_OK;
 
     for (int i = 0; i < b->n && code == PL_OK; i++) {
-        pl_error said = { 0 };
         int32_t column;
-        code = ch_worker_match(chem, m->smarts, &b->smiles[i], 1, &b->yes[i], &column, &said);
+        code = ch_worker_match(chem, m->smarts, &b->smiles[i], 1, &b->yes[i], &column, err);
         if (code == PL_EINPUT) {
             b->yes[i] = 0;
-            b->why[i] = pl_strdup(b->mem, said.text);
+            b->why[i] = pl_strdup(b->mem, err->text);
             code = b->why[i] != NULL ? PL_OK : pl_fail(err, PL_ENOMEM, "a search");
-        } else if (code != PL_OK) {
-            code = pl_fail(err, code, "%s", said.text);
         }
     }
     return code;
@@ -59,13 +56,10 @@ static pl_code match(void *ctx, int worker, int slot, pl_error *err)
     st_matcher *m = ctx;
     batch *b = &m->slot[slot];
     int32_t column;
-    pl_error said = { 0 };
-    pl_code code = ch_worker_match(m->chem[worker], m->smarts, b->smiles, b->n, b->yes, &column, &said);
+    pl_code code = ch_worker_match(m->chem[worker], m->smarts, b->smiles, b->n, b->yes, &column, err);
 
     if (code == PL_EINPUT)
         code = match_each(m, m->chem[worker], b, err);
-    else if (code != PL_OK)
-        code = pl_fail(err, code, "%s", said.text);
     for (int i = 0; i < b->n; i++)
         if (b->yes[i] < 0)
             b->why[i] = "the SMILES cannot be read";

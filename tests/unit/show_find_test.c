@@ -130,9 +130,32 @@ static void a_word_means_a_title_then_a_number_a_key_or_a_smiles(void **state)
     assert_int_equal(sqlite3_close(s.db), SQLITE_OK);
 }
 
+/* Without the table of records nobody knows what is a title: a number or a key of that form may be one. */
+static void a_word_is_not_guessed_in_damaged_results(void **state)
+{
+    static const char *const words[] = { "1", "LFQSCWFLJHTTHZ-UHFFFAOYSA-N", "OCC" };
+    pl_store s = { .results_path = "the.db" };
+    pl_arena *mem = pl_arena_new(0);
+    pl_error err = { 0 };
+    st_shown shown;
+
+    (void)state;
+    assert_int_equal(sqlite3_open(":memory:", &s.db), SQLITE_OK);
+    assert_int_equal(pl_schema_create(s.db, &st_schema, &err), PL_OK);
+    assert_int_equal(pl_db_exec(s.db, rows, &err), PL_OK);
+    assert_int_equal(pl_db_exec(s.db, "DROP TABLE record", &err), PL_OK);
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+        assert_int_not_equal(st_show_find(&shown, &s, words[k], mem, &err), PL_OK);
+        assert_non_null(strstr(err.text, "no such table: record"));
+    }
+    pl_arena_free(mem);
+    assert_int_equal(sqlite3_close(s.db), SQLITE_OK);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_word_means_a_title_then_a_number_a_key_or_a_smiles) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(a_word_means_a_title_then_a_number_a_key_or_a_smiles),
+                                        cmocka_unit_test(a_word_is_not_guessed_in_damaged_results) };
 
     return cmocka_run_group_tests_name("show_find", tests, NULL, NULL);
 }
