@@ -329,6 +329,20 @@ def a_workflow_of_answers_that_changed_is_refused():
         assert p.one("SELECT count(*) FROM measured WHERE value>100", workdir="kept") == 5
 
 
+def a_limit_of_failures_of_the_answers_ends_no_campaign():
+    """The limit of the workflow of answers ends its run, not the campaign: all rounds go by, as with a limit that nothing exceeds."""
+    with Project() as p:
+        alcohols(p, change=("{table: ans.csv}", "{workflow: oracle.yaml}"))
+        p.put("count.py", COUNT.replace('"Cl" in smiles', 'smiles.count("C") % 3 == 0').replace("chlorine", "a multiple of three"))
+        found = []
+        for limit in ("max_fraction: 1", "max_count: 0"):
+            p.put("oracle.yaml", ORACLE.replace("max_fraction: 1", limit))
+            go_on(p, "campaign.rounds=3")
+            found.append(p.rows("SELECT titles, value, outcome FROM v_acquired ORDER BY round, place"))
+            shutil.rmtree(p.path("run"))
+        assert found[0] == found[1] and {o.split(":")[0] for _, _, o in found[0]} == {"measured", "failed"}, found
+
+
 def a_number_for_none_is_no_answer_of_a_program():
     """999 where a program has no value: as in a table of answers."""
     with Project() as p:
@@ -397,4 +411,4 @@ if __name__ == "__main__":
                 several_drawings_of_a_molecule_are_asked_for_once, a_molecule_asked_in_vain_is_measured_by_a_label,
                 rounds_of_a_class_have_no_interval, a_label_of_another_property_answers_no_choice,
                 another_campaign_in_the_same_folder_is_refused, a_number_for_none_is_no_answer_of_a_program,
-                labels_by_hand_are_no_rounds_of_a_campaign])
+                labels_by_hand_are_no_rounds_of_a_campaign, a_limit_of_failures_of_the_answers_ends_no_campaign])

@@ -473,7 +473,7 @@ run w.yaml -j 0|run w.yaml -j x|run w.yaml --max-time x|run w.yaml --grace x|run
 run w.yaml --log none/x|run w.yaml --until nothing|run w.yaml --from redd|run w.yaml --force nothing|run w.yaml --shard auto
 run w.yaml --shard x/y|run w.yaml --requeue-exit 300|init|init a b|init .|init w.yaml/x|doctor --nothing|explain|explain none.yaml
 explain w.yaml none|explain w.yaml read graph|merge|merge none.yaml|merge w.yaml --missing|merge w.yaml word|model|model info none
-model join esol.safetensors|model join esol.safetensors esol.safetensors -o x|model joint a b
+model join esol.safetensors|model join esol.safetensors esol.safetensors -o x|model join a b c d e f g h i j k l m n o p q -o x|model joint a b
 model diff esol.safetensors|model verify a.smi|model info w.yaml|submit|submit none.yaml|submit w.yaml --array x|submit w.yaml --print
 script|submit w.yaml --dry-run --x|report none|report|report a b|export|export none|export csv none|export csv a b|db check none
 db check a.smi|db prune none|db backup|db digest a.smi|retry|retry none.yaml|retry w.yaml --code x|query x none
