@@ -396,7 +396,7 @@ static void without_results_a_run_ends_without_a_word(void **state)
 
 /* ---- errors of models ---- */
 
-/* Two models together, each with numbers of other parts, models, properties and metrics beside those that are told. */
+/* Two models together and one beside them, each with numbers of other parts, models, properties and metrics beside those that are told. */
 static const char evaluated[] =
     "INSERT INTO model(model_id,name,path,sha256,metadata_json) VALUES(1,'m','','',''),(2,'n','','',''),(3,'g','','',''),(4,'c','','','');"
     "INSERT INTO property(property_id,name,unit,task,better) VALUES(1,'logS','mol','regression','high'),(2,'gap','','regression','low'),"
@@ -404,12 +404,12 @@ static const char evaluated[] =
     "INSERT INTO evaluation(model_id,property_id,part,metric,unit,value,n) VALUES"
     "(1,1,'test','mae','mol',0.5,10),(2,1,'test','mae','mol',0.7,10),(1,1,'test','ensemble.mae','mol',0.4,10),"
     "(2,1,'test','ensemble.mae','mol',0.39,10),(1,1,'valid','mae','mol',0.1,99),(1,1,'valid','ensemble.mae','mol',0.2,99),"
-    "(1,1,'train','mae','mol',0.05,99),(1,1,'test','mean.mae','mol',0.9,10),(1,1,'test','neighbours.mae','mol',0.6,10),"
+    "(1,1,'train','mae','mol',0.05,99),(3,1,'test','mae','mol',0.45,10),(1,1,'test','mean.mae','mol',0.9,10),(1,1,'test','neighbours.mae','mol',0.6,10),"
     "(1,1,'test','composition.mae','mol',0.8,10),(1,1,'test','gp.mae','mol',0.01,10),(1,1,'test','mean.rmse','mol',0.001,10),"
     "(2,1,'test','mean.mae','mol',0.02,10),(1,1,'valid','mean.mae','mol',0.04,10),(1,1,'test','coverage90',NULL,0.875,1208),"
-    "(1,1,'valid','coverage90',NULL,0.1,9),(2,1,'test','coverage90',NULL,0.2,7),(1,1,'test','interval90','mol',0.3,1),"
+    "(1,1,'valid','coverage90',NULL,0.1,9),(2,1,'test','coverage90',NULL,0.2,7),(3,1,'test','coverage90',NULL,0.05,2000),"
     "(1,2,'test','mae',NULL,0.3,20),(1,2,'test','mean.mae',NULL,0.03,20),(3,2,'test','mae','',0.35,20),"
-    "(4,3,'test','roc_auc',NULL,0.8,30),(4,3,'test','mean.roc_auc',NULL,0.5,30),(4,3,'test','pr_auc',NULL,0.6,30)";
+    "(1,1,'test','interval90','mol',0.3,1),(4,3,'test','roc_auc',NULL,0.8,30),(4,3,'test','mean.roc_auc',NULL,0.5,30),(4,3,'test','pr_auc',NULL,0.6,30)";
 
 static void a_model_is_told_with_its_error_and_the_best_simple_one(void **state)
 {
@@ -429,6 +429,7 @@ static void a_model_is_told_with_its_error_and_the_best_simple_one(void **state)
         printed,
         "model m and 1 more: logS, test MAE 0.4 mol together, each 0.5 to 0.7 (10 molecules); the best simple prediction, "
         "nearest neighbours: 0.6; interval90 of each holds 20.0 to 87.5 % of 1,208 inside of the domain\n"
+        "model g: logS, test MAE 0.45 mol (10 molecules); interval90 holds 5.0 % of 2,000 inside of the domain\n"
         "model m: gap, test MAE 0.3 (20 molecules); the best simple prediction, the mean: 0.03\n"
         "On the test part the model is no better than a simple prediction (the mean MAE 0.03, the model 0.3): do not screen "
         "with it.\n"
