@@ -225,6 +225,28 @@ static void several_structures_have_the_mean(void **state)
     assert_true(fabs(one.by[1] - other.by[1]) + fabs(one.by[0] - other.by[0]) > 1e-5);
 }
 
+/* What the linker puts in its place (tests/stages.cmake). */
+static int n_traits;
+pl_code __real_nn_traits_of(nn_traits *to, const ch_graph *g, pl_arena *mem, pl_error *err);
+pl_code __wrap_nn_traits_of(nn_traits *to, const ch_graph *g, pl_arena *mem, pl_error *err);
+
+pl_code __wrap_nn_traits_of(nn_traits *to, const ch_graph *g, pl_arena *mem, pl_error *err)
+{
+    n_traits++;
+    return __real_nn_traits_of(to, g, mem, err);
+}
+
+/* A range is of molecules; what is left of one without an atom is none, and nobody asks what it would have. */
+static void parts_of_a_molecule_are_not_looked_up_in_a_range(void **state)
+{
+    bench *b = *state;
+
+    b->m.range.molecules = 100;
+    n_traits = 0;
+    (void)occluded(b, &b->mol, 1, ST_ENGINE_CPU);
+    assert_int_equal(n_traits, 0);
+}
+
 /* ---- what must not matter ---- */
 
 static void the_order_of_atoms_changes_nothing(void **state)
@@ -426,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(descriptors_stay_those_of_the_whole, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(classes_have_log_odds, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(several_structures_have_the_mean, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(parts_of_a_molecule_are_not_looked_up_in_a_range, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(the_order_of_atoms_changes_nothing, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(engines_agree, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(an_atom_that_is_alone_has_no_part, bench_open, bench_close),
