@@ -197,6 +197,7 @@ def a_screen_has_a_one_page_report():
                                env=dict(env, PATH="/nowhere"))
         assert alone.returncode == 0 and re.search(r"\d+ structures are shown as SMILES only, 0 are drawn", alone.stderr), alone.stderr
         assert '<svg class="mol"' not in alone.stdout
+        assert "Scaffold not known: " in alone.stdout and "Without rings: " not in alone.stdout
         assert [r[3:-1] for r in Page(alone.stdout).table("rank", "structure")] == [["" if x is None else x for x in numbers] for _, _, *numbers in want]
 
 

@@ -89,6 +89,7 @@ static const command commands[] = {
     { "search run --smarts C -f smi -o found.smi", 12, 0, 0 },
     { "campaign c.yaml --plan", 14, 20, 8 },
     { "script c.yaml -s slurm --campaign -a 2", 8, 20, 8 },
+    { "model import w.yaml --from nvidia -o x.safetensors --target y --network layers=2 --graph 0.4", 1, 0, 0 }, /* too short */
 };
 
 /* Of these the test sees only what they leave behind, and the status of the last of four calls. */
