@@ -366,9 +366,8 @@ static bool scaffold_is_full(const choosing *x, const char *scaffold)
 
 static pl_code put(choosing *x, int64_t mol_id, double acquisition, pl_error *err)
 {
-    (void)sqlite3_bind_int64(x->put, 1, x->out->n_chosen);
-    (void)sqlite3_bind_int64(x->put, 2, mol_id);
-    (void)sqlite3_bind_double(x->put, 3, acquisition);
+    (void)sqlite3_bind_int64(x->put, 1, mol_id);
+    (void)sqlite3_bind_double(x->put, 2, acquisition);
     return pl_db_run(x->put, err);
 }
 
@@ -513,7 +512,7 @@ static pl_code settle(choosing *x, pl_error *err)
     if (code == PL_OK)
         code = find_labels(x, err);
     if (code == PL_OK)
-        code = pl_db_prepare(x->db, &x->put, "INSERT INTO temp.found VALUES(?,?,?)", err);
+        code = pl_db_prepare(x->db, &x->put, "INSERT INTO temp.found(mol_id,similarity) VALUES(?,?)", err); /* place: 1, 2, .. */
     if (code == PL_OK)
         code = pl_db_prepare(x->db, &x->mark, "INSERT OR IGNORE INTO temp.marked VALUES(?)", err);
     return code != PL_OK ? code : pl_db_prepare(x->db, &x->get, "SELECT bits, scaffold FROM fingerprint WHERE mol_id=?", err);

@@ -83,7 +83,7 @@ static const char *rounds_in(const char *path)
     return last;
 }
 
-/* The folder of the newest round, other than `own`, that values were stored from and that is there. NULL: none. */
+/* The folder of the newest round, other than `own`, that values were stored from and that is there. Stays NULL: none. */
 static pl_code folder_find(const char **folder, const char **source, const st_campaign *x, pl_store *s, const char *own,
                            pl_error *err)
 {
@@ -93,7 +93,6 @@ static pl_code folder_find(const char **folder, const char **source, const st_ca
                                  "source ORDER BY max(round) DESC",
                                  err);
 
-    *folder = NULL;
     if (code == PL_OK)
         (void)sqlite3_bind_text(st, 1, x->label, -1, SQLITE_STATIC);
     while (*folder == NULL && pl_db_next(st, &code, err)) {

@@ -47,9 +47,9 @@ static pl_code put_file(const char *path, const pl_text *text, pl_error *err)
 
     for (size_t at = 0; code == PL_OK && at < text->len;) {
         ssize_t n = write(fd, text->s + at, text->len - at);
-        if (n > 0)
+        if (n >= 0)
             at += (size_t)n;
-        else if (n < 0 && errno != EINTR)
+        else if (errno != EINTR)
             code = pl_fail_errno(err, path);
     }
     if (fd >= 0 && close(fd) != 0 && code == PL_OK)

@@ -222,7 +222,7 @@ static pl_code changed(const pl_workflow *wf, const pl_step *step, pl_store *sto
     int i = 0;
     pl_code code = next_changed(wf, c, store, &i, &file, mem, err);
 
-    *path = code == PL_OK && i < FORMATS ? c->path[i] : NULL;
+    *path = i < FORMATS ? c->path[i] : NULL;
     return code;
 }
 
