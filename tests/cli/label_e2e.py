@@ -119,6 +119,8 @@ def every_problem_is_told_and_nothing_is_stored():
         smiles = {i: s for i, s, _ in late}
         refused("id,smiles,logS\n%s,%s,1\n,C1CC(,2\n,,3\n" % (a, smiles[b]), "t.csv:2: its SMILES is of ", "two molecules", "t.csv:3: no molecule of the library has SMILES 'C1CC('",
                 "t.csv:4: it names no molecule")
+        refused("id,smiles,inchikey,logS\n%s,C1CC(,AAAAAAAAAAAAAA-UHFFFAOYSA-N,1\n" % a, "t.csv:2: its title is of ",
+                "and its InChIKey, which the library lacks, is of another: two molecules", lines=1)  # and not why its SMILES says nothing
         refused("id,logs,logS,logS\n%s,1,2,3\n" % a, "t.csv has 2 columns called logS: which one?")
         refused("id,smiles,logS\n%s,C[Si](C)(C)CC[Si],1\n" % a, "t.csv:2: its title is of ", "its SMILES of ", "which the library lacks: two molecules")
         refused("inchikey,logS\nABC,1\nAAAAAAAAAAAAAA-AAAAAAAAAA-N,2\n", "t.csv:2: 'ABC' is no InChIKey", "t.csv:3: no molecule of the library has InChIKey 'AAAAAAAAAAAAAA-")
@@ -251,6 +253,11 @@ def counts_are_said_of_one_and_of_several():
             p.put("t.csv", "id,y\n" + rows.replace(" ", "\n") + "\n")
             said = [head % (stored, "," if stored[0] != "0" else "", n)] + ["  " + one if isinstance(one, str) else learns % one for one in told]
             assert p.run("label", "run", "t.csv", *["--replace"] * replace)[1].splitlines() == said, rows
+        # A data field is found among thousands of others, which have nothing to say.
+        mol = "M4\n\n\n  6  5  0  0  0  0  0  0  0  0999 V2000\n" + "".join("%10.4f    0.0000    0.0000 %s   0  0\n" % (1.5 * k, a) for k, a in enumerate("CCCCCO"))
+        mol += "".join("%3d%3d  1  0\n" % (k, k + 1) for k in range(1, 6)) + "M  END\n"
+        p.put("t.sdf", mol + "".join(">  <%s>\n5\n\n" % name for name in ["y"] + ["other%d" % k for k in range(2000)]) + "$$$$\n")
+        assert p.run("label", "run", "t.sdf", "-p", "y")[1].splitlines()[0] == head.replace("csv", "sdf") % ("1 label", ",", "1 row")
 
 
 def limits_are_read_as_the_library_reads_them():
@@ -354,6 +361,10 @@ def tables_of_two_units_or_kinds_are_no_one_column():
         p.put("more.csv", "smiles,id,act,act unit\nCCCCCCO,m6,3,uM\n")
         said = p.run("check", "new0.yaml", "inputs=[{path: lib.csv}, {path: more.csv}]", "stages.prepare.labels=[x, act]", expect=None)
         assert said[0] == 2 and "more.csv:2: act unit is 'uM', and act is said to be in nM" in said[2], said
+        # A column that the library has, but that is no label of it, says nothing.
+        screen("x,act,act unit", "1,5,uM", "beside", column="x", last=",,")
+        label("beside", "act,act unit", "1,nM", "-p", "act", "--new", said="in nM")
+        label("beside", "act,act unit", "1,nM", "-p", "act", said="in nM")
 
 
 def added_values_are_not_compared_with_a_model_of_another_unit():
