@@ -254,6 +254,8 @@ def records_that_fail_are_counted():
         assert "`molsieve failures half.fit/run` counts them" in err and "`molsieve run half.fit/train.yaml --keep-going`" in err, err
         p.run("run", "half.fit/train.yaml", "--keep-going", "-q", expect=3)  # it tells that records failed
         assert os.path.exists(p.path("half.fit/run/models/half.safetensors"))
+        p.put("in.csv", table([("" if k == 7 else s, y) for k, (s, y) in enumerate(rows)], "id,smiles,logS"))
+        assert "table: 59 of 60 records have a number in logS\n" in p.run("fit", "in.csv", "-t", "logS", "--family", "gp", "-n", "-o", "gap")[1]
 
 
 def a_column_of_texts_is_no_input():

@@ -46,6 +46,32 @@ static void a_split_names_its_method_and_its_variant(void **state)
     }
 }
 
+/* Of n numbers four in five are trained on. */
+static void epochs_and_batches_are_those_of_the_size(void **state)
+{
+    static const struct {
+        int64_t numbers;
+        int batch, epochs;
+    } rows[] = {
+        { 1250, 32, 100 }, { 1252, 32, 60 },  { 3750, 32, 60 },  { 3752, 32, 40 },
+        { 12500, 32, 40 }, { 12502, 64, 30 }, { 62500, 64, 30 }, { 62502, 128, 20 },
+    };
+    const st_recipe_ask ask = { .model = "y", .family = "se3", .split = "random", .seed = 1 };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        st_fit_table t = table;
+        pl_text text = { 0 }, want = { 0 };
+        t.numbers = rows[k].numbers;
+        pl_text_addf(&want, "    batch: {molecules: %d}\n    epochs: %d\n", rows[k].batch, rows[k].epochs);
+        st_recipe_write(&text, &t, &ask);
+        assert_non_null(strstr(pl_text_str(&text), pl_text_str(&want)));
+        assert_int_equal(st_recipe_epochs(&t), rows[k].epochs);
+        pl_text_free(&text);
+        pl_text_free(&want);
+    }
+}
+
 /* A copy of n bytes, so that a sanitizer sees what is read beyond them. */
 static bool is_own(const char *text, size_t n)
 {
@@ -86,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_split_names_its_method_and_its_variant),
+        cmocka_unit_test(epochs_and_batches_are_those_of_the_size),
         cmocka_unit_test(only_an_unchanged_text_is_its_own),
     };
 
