@@ -15,6 +15,7 @@ molsieve_test(smiles_column unit/smiles_column_test.c LABEL unit USES molsieve::
 add_dependencies(test_smiles_column molsieve-chem)
 molsieve_test(cost unit/cost_test.c LABEL unit USES molsieve::stages toy)
 add_dependencies(test_cost molsieve-chem)
+target_link_options(test_cost PRIVATE -Wl,--wrap=ch_worker_prepare_all)
 molsieve_test(machine unit/machine_test.c LABEL unit USES molsieve::stages m)
 target_link_options(test_machine PRIVATE -Wl,--wrap=exp,--wrap=asin,--wrap=powf)
 molsieve_test(flow unit/flow_test.c LABEL unit threads USES molsieve::stages)

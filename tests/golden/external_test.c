@@ -353,6 +353,7 @@ static void a_block_of_poses_keeps_values_and_order(void **state)
     assert_true(got.n == 3 && got.item[1].mol.n_atoms == ATOMS && isnan(got.value[0]) && isnan(got.value[2]));
     for (size_t n = 0; n < block.len; n++)
         assert_int_equal(st_pose_block_unpack(&got, (pl_bytes){ block.data, n }, mem, &err), n == front.len ? PL_OK : PL_EDATA);
+    assert_string_equal(err.text, "block of poses: 23 bytes of values of 3 poses");
     poses.n = 0;
     assert_int_equal(st_pose_block_pack(&block, &poses, mem, &err), PL_OK);
     assert_int_equal(st_pose_block_unpack(&got, block, mem, &err), PL_OK);

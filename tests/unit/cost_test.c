@@ -20,6 +20,21 @@
 
 static const st_cost known = { { 20, 80 }, { 0.001, 0.002 }, { 0.001, 0.016 }, 0.5, true };
 
+static int calls, refused = -1; /* the call that fails, from 0; -1: none */
+
+pl_code __real_ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
+                                     const ch_known *others, ch_prepared *out, pl_arena *mem, pl_error *err);
+pl_code __wrap_ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
+                                     const ch_known *others, ch_prepared *out, pl_arena *mem, pl_error *err);
+
+pl_code __wrap_ch_worker_prepare_all(ch_worker *w, const ch_input *in, int32_t n, const ch_prepare_opts *opts,
+                                     const ch_known *others, ch_prepared *out, pl_arena *mem, pl_error *err)
+{
+    if (calls++ == refused)
+        return pl_fail(err, PL_ENOMEM, "a worker");
+    return __real_ch_worker_prepare_all(w, in, n, opts, others, out, mem, err);
+}
+
 static void near(double a, double b)
 {
     if (!(fabs(a - b) <= 1e-9 * fabs(b)))
@@ -130,13 +145,41 @@ static void a_cost_is_measured_once(void **state)
     pl_arena_free(mem);
 }
 
+/* Whichever set of molecules cannot be prepared: nothing of the others is believed, nor kept for the next call. */
+static void what_cannot_be_measured_has_the_usual_cost(void **state)
+{
+    enum { SETS = 6 }; /* of both sizes: read and built; one before them, and one with several structures */
+    char folder[256];
+    pl_arena *mem = pl_arena_new(1 << 16);
+    st_prepare_conf conf;
+    st_cost first = { 0 };
+
+    (void)state;
+    toy_directory(folder);
+    assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+    pl_fields_default(st_prepare_fields, &conf);
+    for (refused = 0; refused < SETS; refused++) {
+        calls = 0;
+        const st_cost c = st_cost_get(&conf, mem);
+        first = refused == 0 ? c : first;
+        assert_int_equal(calls, refused + 1);
+        assert_true(!c.measured && is_same(&c, &first));
+        assert_true(c.atoms[0] > 20 && c.build[1] > c.build[0] && c.build[0] > 0);
+    }
+    calls = 0;
+    assert_true(st_cost_get(&conf, mem).measured);
+    assert_int_equal(calls, SETS);
+    refused = -1;
+    toy_remove(folder);
+    pl_arena_free(mem);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_cost_grows_with_atoms_and_structures),
-        cmocka_unit_test(a_cost_is_read_as_it_was_written),
-        cmocka_unit_test(a_damaged_or_foreign_cost_is_not_believed),
-        cmocka_unit_test(a_cost_is_measured_once),
+        cmocka_unit_test(the_cost_grows_with_atoms_and_structures),   cmocka_unit_test(a_cost_is_read_as_it_was_written),
+        cmocka_unit_test(a_damaged_or_foreign_cost_is_not_believed),  cmocka_unit_test(a_cost_is_measured_once),
+        cmocka_unit_test(what_cannot_be_measured_has_the_usual_cost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,6 +176,32 @@ static void a_property_called_like_another_column_is_renamed(void **state)
     sqlite3_close(db);
 }
 
+/* As "gap (eV)" of a model, beside labels of gap in hartree: its unit has a column of its own. */
+static void a_unit_behind_a_name_is_in_no_name_of_a_column(void **state)
+{
+    sqlite3 *db = open_schema();
+    pl_text sql = { 0 };
+    pl_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pl_db_exec(db,
+                                "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, geometry, unit) "
+                                "VALUES(1, '', 'C', 'CH4', 5, 1, 0, 'none', 0);"
+                                "INSERT INTO property(property_id, name, unit, task, better) VALUES(1, 'gap (eV)', 'eV', "
+                                "'regression', 'high'), (2, 'size (eV)', 'nm', 'regression', 'high'), (3, '(K)', 'K', "
+                                "'regression', 'high'), (4, 'mass(u)', 'u', 'regression', 'high');"
+                                "INSERT INTO score(mol_id, property_id, mean, n_models) SELECT 1, property_id, 1, 1 FROM property",
+                                &err),
+                     PL_OK);
+    assert_int_equal(st_table_columns(db, &sql, &err), PL_OK);
+    assert_non_null(strstr(pl_text_str(&sql), "AS \"gap\", 'eV' AS \"gap_unit\""));
+    assert_non_null(strstr(pl_text_str(&sql), "AS \"size (eV)\", 'nm' AS \"size (eV)_unit\""));
+    assert_non_null(strstr(pl_text_str(&sql), "AS \"(K)\", 'K' AS \"(K)_unit\""));
+    assert_non_null(strstr(pl_text_str(&sql), "AS \"mass(u)\", 'u' AS \"mass(u)_unit\""));
+    pl_text_free(&sql);
+    sqlite3_close(db);
+}
+
 static void every_digest_query_fits_the_schema_and_names_no_row_id(void **state)
 {
     sqlite3 *db = open_schema();
@@ -541,6 +567,7 @@ int main(void)
         cmocka_unit_test(every_column_of_every_table_and_view_has_one_document),
         cmocka_unit_test(every_descriptor_is_wherever_molecules_are),
         cmocka_unit_test(a_property_called_like_another_column_is_renamed),
+        cmocka_unit_test(a_unit_behind_a_name_is_in_no_name_of_a_column),
         cmocka_unit_test(conditions_ask_what_the_worker_did),
         cmocka_unit_test(every_digest_query_fits_the_schema_and_names_no_row_id),
         cmocka_unit_test(records_come_back_from_their_block_byte_for_byte),
