@@ -108,10 +108,10 @@ pl_code st_score_wait_look(st_score_wait *out, pl_workflow *wf, const pl_schema 
     if (code == PL_OK)
         code = plan_look(out, wf, s, mem, err);
     pl_store_close(s);
-    for (int32_t k = 0; code == PL_OK && out->waits && k < n; k++)
+    for (int32_t k = 0; out->waits && k < n; k++)
         if (!is_complete(wf, (pl_shard){ k, n }, out->key, mem))
             out->missing[out->n_missing++] = k;
-    out->sent = code == PL_OK && out->waits && was_sent(wf, out->key, mem);
+    out->sent = out->waits && was_sent(wf, out->key, mem);
     return code;
 }
 

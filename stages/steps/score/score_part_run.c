@@ -121,7 +121,7 @@ static pl_code store(part_run *x, const slot *s, pl_error *err)
     return code;
 }
 
-static pl_code take_computed(part_run *x, pl_pool *pool, bool *moved, pl_error *err)
+static pl_code take_computed(part_run *x, pl_pool *pool, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -129,7 +129,6 @@ static pl_code take_computed(part_run *x, pl_pool *pool, bool *moved, pl_error *
         pl_code said = PL_OK;
         if (!x->slot[i].used || !pl_pool_take(pool, i, &said, err))
             continue;
-        *moved = true;
         x->slot[i].used = false;
         x->n_used--;
         code = said == PL_OK ? store(x, &x->slot[i], err) : said;
@@ -160,7 +159,7 @@ static pl_code read_next(part_run *x, slot *s, pl_error *err)
     return code;
 }
 
-static pl_code fill(part_run *x, pl_pool *pool, bool *moved, pl_error *err)
+static pl_code fill(part_run *x, pl_pool *pool, pl_error *err)
 {
     pl_code code = PL_OK;
 
@@ -168,26 +167,21 @@ static pl_code fill(part_run *x, pl_pool *pool, bool *moved, pl_error *err)
         if (x->slot[i].used)
             continue;
         code = read_next(x, &x->slot[i], err);
-        if (x->slot[i].used) {
-            *moved = true;
+        if (x->slot[i].used)
             pl_pool_put(pool, i, x->slot[i].unit.index);
-        }
     }
     return code;
 }
 
 static pl_code loop(part_run *x, pl_pool *pool, pl_error *err)
 {
-    pl_code code = PL_OK;
-    bool moved = true;
+    pl_code code = fill(x, pool, err);
 
-    while (code == PL_OK && (moved || x->n_used > 0)) {
-        if (!moved)
-            pl_pool_wait(pool);
-        moved = false;
-        code = take_computed(x, pool, &moved, err);
+    while (code == PL_OK && x->n_used > 0) {
+        pl_pool_wait(pool);
+        code = take_computed(x, pool, err);
         if (code == PL_OK)
-            code = fill(x, pool, &moved, err);
+            code = fill(x, pool, err);
     }
     if (code == PL_OK && *pl_stop_flag())
         return pl_fail(err, PL_ESTOP, "stopped by %s; run the same command again to continue", pl_stop_reason());

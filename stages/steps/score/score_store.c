@@ -99,7 +99,7 @@ static pl_code failures_put(score_state *s, const st_scored *u, pl_unit *unit, p
     const int n = s->scorer.n_targets;
     pl_code code = PL_OK;
 
-    for (int32_t i = 0; i < u->n && code == PL_OK; i++) {
+    for (int32_t i = 0; i < u->n; i++) {
         const st_outcome *o = u->outcome + (int64_t)i * n;
         int n_bad = 0;
         for (int k = 0; k < n && code == PL_OK; k++) {

@@ -277,7 +277,7 @@ static pl_code images_run(st_scorer_worker *w, score_batch *b, pl_error *err)
     pl_code code = PL_OK;
 
     for (int k = 0; k < w->scorer->n_models && code == PL_OK; k++)
-        if (has_network(w->scorer, k) && w->laid[k] == k)
+        if (w->mirror[k] != NULL)
             code = nn_mirror_batch(w->mirror[k], &b->image[k], &b->made[k].batch, err);
     return code == PL_OK ? forward_run(w, b, true, err) : code;
 }
@@ -304,7 +304,7 @@ static pl_code batch_run(st_scorer_worker *w, score_batch *b, pl_error *err)
     pl_code code = PL_OK;
 
     for (int k = 0; k < s->n_models && code == PL_OK; k++)
-        if (has_network(s, k) && w->laid[k] == k)
+        if (w->collate[k] != NULL)
             code = nn_collate_run(w->collate[k], &b->made[k], b->item + b->first, b->count, &s->model[k].m->inputs, err);
     if (code == PL_OK)
         code = forward_run(w, b, false, err);
