@@ -137,7 +137,7 @@ pl_code st_row_filter_ambiguous(const char *expression, const char *property, pl
     uint64_t used = 0;
     pl_code code = parse(expression, &found, &used, NULL, err);
 
-    for (int i = 0; columns[i].name != NULL && code == PL_OK; i++)
+    for (int i = 0; columns[i].name != NULL; i++)
         if (is_read(used, i) && strcasecmp(columns[i].name, property) == 0)
             code = fail_ambiguous(columns[i].name, err);
     return code;

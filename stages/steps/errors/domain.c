@@ -182,7 +182,7 @@ static pl_code nears_of(const nn_near **near, const nn_domain *domain, int32_t k
 {
     int32_t j = 0;
 
-    while (j < k && !nn_domain_same_of(domain, j, domain, k))
+    while (!nn_domain_same_of(domain, j, domain, k)) /* at the latest k itself */
         j++;
     if (j == k)
         return st_domain_nearest(&near[k], domain, k, print, n, mem, err);

@@ -79,8 +79,8 @@ static double value_of(const st_judge *j, int32_t k, const st_samples *s, const 
 static pl_code pairs_take(st_errors *out, const st_judge *j, int32_t k, const st_samples *s, const outputs *o, int32_t component,
                           pl_arena *mem, pl_error *err)
 {
-    double *y = PL_NEW(mem, double, s->n + 1), *p = PL_NEW(mem, double, s->n + 1);
-    int64_t *at = PL_NEW(mem, int64_t, s->n + 1), n = 0, next = s->n;
+    double *y = PL_NEW(mem, double, s->n), *p = PL_NEW(mem, double, s->n);
+    int64_t *at = PL_NEW(mem, int64_t, s->n), n = 0, next = s->n;
 
     if (y == NULL || p == NULL || at == NULL)
         return pl_fail(err, PL_ENOMEM, "errors of %lld molecules", (long long)s->n);

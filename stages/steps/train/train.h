@@ -52,8 +52,8 @@ void st_family_check(const pl_workflow *wf, const pl_step *step, pl_problems *pr
 st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n);
 /* Training molecules that a target needs. */
 int32_t st_family_fewest(st_family f);
-/* What is to be known before n training molecules are learned from, in mem: "gp learns from at most 10,000 ..."; "": nothing. */
-const char *st_family_note(const st_family *f, int64_t n, pl_arena *mem);
+/* Adds what is to be known before n training molecules are learned from: "; gp learns from at most 10,000 ...", or nothing. */
+void st_family_limit_say(pl_text *out, const st_family *f, int64_t n);
 /* Whether a network may be among them. */
 bool st_family_may_have_network(const st_train_conf *c);
 bool st_family_wants(const pl_workflow *wf, const pl_step *step, const char *what); /* as in a pl_stage */

@@ -5,6 +5,7 @@
 
 #include "pipeline/base/clock.h"
 #include "pipeline/base/par.h"
+#include "pipeline/base/text.h"
 #include "stages/steps/features/graph.h"
 #include "stages/steps/ingest/size_estimate.h"
 #include "stages/steps/train/train.h"
@@ -126,16 +127,17 @@ static pl_code measure(cost *out, const pl_workflow *wf, const st_train_conf *c,
 static const char *members_note(const pl_workflow *wf, const st_train_conf *c, int64_t n, pl_arena *mem)
 {
     const st_family f = st_family_of(wf, c, n);
-    const char *note = "", *more;
+    pl_text text = { 0 };
+    const char *note;
 
-    for (int32_t k = 0; k < f.n && note != NULL; k++)
-        note = pl_sprintf(mem, "%s%s%s", note, k ? ", " : "", f.kind[k]->name);
-    more = st_family_note(&f, n, mem);
-    if (more == NULL)
-        return NULL;
-    if (note != NULL && more[0] != '\0')
-        note = pl_sprintf(mem, "%s; %s", note, more);
-    return note != NULL && f.n && f.network ? pl_sprintf(mem, "%s, ", note) : note;
+    for (int32_t k = 0; k < f.n; k++)
+        pl_text_addf(&text, "%s%s", k ? ", " : "", f.kind[k]->name);
+    st_family_limit_say(&text, &f, n);
+    if (f.n && f.network)
+        pl_text_add(&text, ", ");
+    note = pl_text_ok(&text) ? pl_strdup(mem, pl_text_str(&text)) : NULL;
+    pl_text_free(&text);
+    return note;
 }
 
 /* Structures in the training part, and the directed edges of one. */

@@ -49,7 +49,7 @@ st_family st_family_of(const pl_workflow *wf, const st_train_conf *c, int64_t n)
     st_family f = { 0 };
 
     f.network = is_auto(c) ? n >= NETWORK_FROM && !st_graph_is_flat(wf) : st_family_may_have_network(c);
-    f.network_if_better = f.network && is_auto(c) && !has_word(c, "se3");
+    f.network_if_better = f.network && is_auto(c);
     for (int k = 0; nn_member_kinds[k] != NULL && f.n < NN_MEMBERS_MAX; k++) {
         const nn_member_kind *kind = nn_member_kinds[k];
         if (kind->averaged && (has_word(c, kind->name) || (is_auto(c) && auto_takes(c, kind, n))))
@@ -130,15 +130,14 @@ static pl_code rows_of(rows *out, const nn_table *all, const nn_model_file *m, i
     return nn_table_take(&out->x, all, at, n, mem, err);
 }
 
-const char *st_family_note(const st_family *f, int64_t n, pl_arena *mem)
+void st_family_limit_say(pl_text *out, const st_family *f, int64_t n)
 {
     char most[32];
 
     for (int32_t i = 0; i < f->n; i++)
         if (f->kind[i]->most > 0 && n > f->kind[i]->most)
-            return pl_sprintf(mem, "%s learns from at most %s training molecules, an even selection of more", f->kind[i]->name,
-                              pl_count_str(f->kind[i]->most, most));
-    return "";
+            pl_text_addf(out, "; %s learns from at most %s training molecules, an even selection of more", f->kind[i]->name,
+                         pl_count_str(f->kind[i]->most, most));
 }
 
 /* Every n / most-th molecule, where there are more than the kind takes. */
