@@ -13,20 +13,21 @@
 
 /* ---- one value for all ---- */
 
-/* "temperature, pH". */
-static const char *list_of(const pl_names *columns, char out[400])
+static pl_code fail_unread(const st_given *g, const char *word, pl_error *err)
 {
-    size_t at = 0;
+    pl_text names = { 0 };
+    pl_code code;
 
-    out[0] = '\0';
-    for (int k = 0; k < columns->n && at < 400; k++)
-        at += (size_t)snprintf(out + at, 400 - at, "%s%s", k ? ", " : "", columns->name[k]);
-    return out;
+    for (int k = 0; k < g->columns->n; k++)
+        pl_text_addf(&names, "%s%s", k ? ", " : "; it reads ", g->columns->name[k]);
+    code = pl_fail(err, PL_ECONFIG, "--set %.100s: the model reads no such column%s", word, pl_text_str(&names));
+    pl_text_free(&names);
+    return code;
 }
 
 static pl_code set_one(st_given *g, char *word, pl_error *err)
 {
-    char *equals = strrchr(word, '='), names[400];
+    char *equals = strrchr(word, '=');
     double value;
     int k;
 
@@ -35,8 +36,7 @@ static pl_code set_one(st_given *g, char *word, pl_error *err)
     *equals = '\0';
     k = pl_names_find(g->columns, word);
     if (k < 0)
-        return pl_fail(err, PL_ECONFIG, "--set %.100s: the model reads no such column%s%s", word,
-                       g->columns->n > 0 ? "; it reads " : "", list_of(g->columns, names));
+        return fail_unread(g, word, err);
     if (!pl_parse_real(equals + 1, &value) || !isfinite((float)value))
         return pl_fail(err, PL_ECONFIG, "--set %.100s=%.40s: '%.40s' is no number", word, equals + 1, equals + 1);
     if (!isnan(g->fixed[k]))
