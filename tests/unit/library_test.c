@@ -174,6 +174,25 @@ static void each_smiles_has_its_own_answer(void **state)
     molsieve_answers_free(a);
 }
 
+static void a_smiles_of_more_than_1_mib_is_too_long(void **state)
+{
+    enum { MOST = 1 << 20 };
+    char *text = malloc(MOST + 2);
+    const char *const smiles[] = { text, text + 1 };
+    molsieve_answers *a = NULL;
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, ')', MOST + 1); /* which ends no branch */
+    text[MOST + 1] = '\0';
+    assert_int_equal(molsieve_predict_smiles(esol, smiles, 2, &a, NULL), MOLSIEVE_OK);
+    no_value(a, 0, "record too long: a SMILES of more than 1 MiB");
+    no_value(a, 1, NULL);
+    assert_null(strstr(answer_of(a, 1).problem, "too long"));
+    molsieve_answers_free(a);
+    free(text);
+}
+
 static void outside_of_the_domain_there_is_a_reason(void **state)
 {
     static const char *const smiles[] = { "[Na+].[Cl-]", "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC" };
@@ -333,7 +352,7 @@ int main(void)
         cmocka_unit_test(a_model_without_columns_takes_none),      cmocka_unit_test(each_smiles_has_its_own_answer),
         cmocka_unit_test(outside_of_the_domain_there_is_a_reason), cmocka_unit_test(atoms_become_a_molecule_with_its_charge),
         cmocka_unit_test(calls_without_a_place_are_refused),       cmocka_unit_test(an_answer_fills_the_bytes_that_there_are),
-        cmocka_unit_test(answers_without_memory_are_none),
+        cmocka_unit_test(answers_without_memory_are_none),         cmocka_unit_test(a_smiles_of_more_than_1_mib_is_too_long),
     };
 
     return cmocka_run_group_tests(tests, models_open, models_close);

@@ -382,6 +382,16 @@ static void graphs_have_the_edges_of_their_atoms(void **state)
     assert_non_null(strstr(estimate(workflow("{path: ten.smi}", "read: {}, prepare: {}, graph: {}"), "graph").note, " a molecule"));
 }
 
+static void nothing_is_guessed_of_a_library_without_records(void **state)
+{
+    pl_estimate e;
+
+    (void)state;
+    put("none.smi", "");
+    e = estimate(workflow("{path: none.smi}", "read: {}, prepare: {}, graph: {}"), "graph");
+    assert_true(e.n_items == -1 && e.n_units == -1 && e.bytes_features == 0 && e.seconds == 0 && e.note == NULL);
+}
+
 static void a_program_takes_a_second_a_call_before_it_has_run(void **state)
 {
     const pl_workflow *wf;
@@ -488,6 +498,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reading_takes_as_long_as_its_bytes, begin, end),
         cmocka_unit_test_setup_teardown(building_takes_as_long_as_was_measured, begin, end),
         cmocka_unit_test_setup_teardown(graphs_have_the_edges_of_their_atoms, begin, end),
+        cmocka_unit_test_setup_teardown(nothing_is_guessed_of_a_library_without_records, begin, end),
         cmocka_unit_test_setup_teardown(a_program_takes_a_second_a_call_before_it_has_run, begin, end),
         cmocka_unit_test_setup_teardown(what_is_stored_is_not_guessed, begin, end),
         cmocka_unit_test_setup_teardown(structures_are_built_on_the_gpu_of_the_first_engine, begin, end),
