@@ -194,6 +194,28 @@ def a_replaced_model_leaves_no_rows_behind():
         assert "listed twice" in p.run("check", "w.yaml", "stages.score.models=[b, b]", expect=2)[2]
 
 
+def a_replaced_model_that_is_evaluated_leaves_none_behind():
+    """Beside labels, which stay as they are; the other model predicts another property."""
+    with Project() as p:
+        p.put("a.csv", "smiles,was,size\nCCO,0.5,3\nCCCCO,-0.1,5\nCCCCCC,-3.9,6\nCC,-1.3,2\n")
+        model = open(os.path.join(os.path.dirname(__file__), "../../workflows/models/esol.safetensors"), "rb").read()
+        p.put("a.safetensors", model)
+        p.put("b.safetensors", without_checksum(model).replace(b'"logS\\"', b'"logT\\"'))
+
+        def judge(name, target, labels, workdir):
+            p.workflow(["a.csv"], "  read: {}\n  prepare: {labels: [%s]}\n  graph: {edges: bonds}\n"
+                       "  evaluate: {targets: [{name: %s, column: was}]}\n" % (labels, target), workdir=workdir,
+                       extra="models: {%s: {path: %s.safetensors}}\n" % (name, name))
+            p.run("run", "w.yaml", "-q")
+            return p.run("db", "digest", workdir)[1], p.rows("SELECT name FROM property ORDER BY 1", workdir=workdir)
+
+        for labels in ("was", "was, size"):
+            want = judge("b", "logT", labels, "new")
+            judge("a", "logS", labels, "run")
+            assert judge("b", "logT", labels, "run") == want, (labels, want)
+            assert want[1] == [(name,) for name in sorted(["logT"] + labels.split(", "))], want
+
+
 def series():
     """Real molecules, 300 with one ring that rank before them, and 60 without rings; in mixed order."""
     made = ["c1c(I)c(I)c(%s)c(I)c1%s m%d.%d" % ("C" * i, "C" * j, i, j) for i in range(1, 25) for j in range(1, i + 1)]
@@ -519,4 +541,4 @@ def a_condition_means_the_same_in_prepare_and_in_rank():
 
 
 main([outputs_are_never_files_of_the_run, a_foreign_database_cannot_read_or_write_files, a_condition_is_refused_with_its_line_and_column, a_condition_means_the_same_in_prepare_and_in_rank, pareto_fronts_are_those_of_the_definition, fronts_and_actives_may_be_hundreds, a_diverse_ranking_is_a_plain_walk_best_first, a_diverse_ranking_needs_structures_and_says_so, one_objective_orders_by_its_value_with_ties_by_inchikey, a_changed_output_file_is_written_again, sums_weights_caution_and_bounds_are_as_documented,
-      conformers_of_hits_are_written_as_sdf, a_replaced_model_leaves_no_rows_behind, mistakes_in_the_settings_are_all_reported_at_once])
+      conformers_of_hits_are_written_as_sdf, a_replaced_model_leaves_no_rows_behind, a_replaced_model_that_is_evaluated_leaves_none_behind, mistakes_in_the_settings_are_all_reported_at_once])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Training over several processes: real mpirun, and srun in a real Slurm."""
+import itertools
 import os
 import random
 import re
@@ -258,6 +259,18 @@ class Started:
         return [c.returncode for c in self.children], [a + b for a, b in ended]
 
 
+def learned_from_limits(p):
+    """Every other gap is only known to be below a number, or above."""
+    signs = itertools.cycle(["<", "", ">", ""])
+    p.put("limits.sdf", re.sub(r"(> +<gap>.*\n)", lambda m: m[1] + next(signs), open(p.path("in.sdf")).read()))
+    more = ["inputs=[{path: limits.sdf}]", "stages.read.censored=bound"]
+    p.run("run", "w.yaml", "-q", "workdir=bounds", "--until", "split", *more)
+    shutil.copytree(p.path("bounds"), p.path("bounds_ranks"))
+    p.run("run", "w.yaml", "-q", "workdir=bounds", *more)
+    status, text = Started(p, 2, "workdir=bounds_ranks", *more).end()
+    assert status == [0, 0] and train_e2e.trained(p, "bounds_ranks") == train_e2e.trained(p, "bounds"), (status, text)
+
+
 def ranks_over_tcp_give_the_same_model():
     with sieve.Project() as p:
         prepare(p, mpi=False)
@@ -277,6 +290,7 @@ def ranks_over_tcp_give_the_same_model():
         p.run("run", "w.yaml", "-q", "workdir=two", *two)
         status, text = Started(p, 2, "workdir=two_ranks", *two).end()
         assert status == [0, 0] and train_e2e.trained(p, "two_ranks") == train_e2e.trained(p, "two"), (status, text)
+        learned_from_limits(p)
         status, text = Started(p, 2, copy(p, "ranks"), "stages.train.budget=1ms", "stages.train.epochs=auto").end()
         assert status == [0, 0] and "so 1 epoch for" in text[0], (status, text)
         assert p.rows("SELECT value FROM metric WHERE name='planned_epochs'", workdir="ranks") == [(1,)]

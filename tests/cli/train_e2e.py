@@ -170,6 +170,8 @@ def a_signal_ends_with_75_and_nothing_is_lost():
         for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2):
             assert stop_when_training(p, sig) == 75, sig
         epochs = p.one("SELECT max(epoch) FROM metric WHERE split='valid'", workdir="killed")
+        train = next(s for s in json.load(open(p.path("killed/heartbeat.json")))["stages"] if s["stage"] == "train")
+        assert re.match(r"epoch \d+/4000 loss \d", train["note"]) and 0 < train["done"] < train["total"], train
         _, out, _ = p.run("status", "killed")
         assert re.search(r"^  train +begun ", out, re.M) and "  train: epoch %d of 4000: train loss " % epochs in out, out
         _, out, err = p.run("run", "w.yaml", "workdir=killed", "stages.train.epochs=%d" % (epochs + 1))
@@ -437,7 +439,12 @@ def many_input_files_become_one_provenance_entry():
         p.workflow(["m*.sdf"], train_stages())
         p.run("run", "w.yaml", "-q", "stages.train.epochs=1")
         model = p.path("run/models/e2e.safetensors")
-        files = json.loads(tensors(model)[1]["provenance"])["data"]
+        made_of = json.loads(tensors(model)[1]["provenance"])
+        parts = hashlib.sha256()
+        for word in (word for row in p.rows("SELECT inchikey, part FROM split JOIN molecule USING(mol_id) ORDER BY 1, 2") for word in row):
+            parts.update(struct.pack("<Q", len(word)) + word.encode())
+        assert made_of["split"]["sha256"] == parts.hexdigest(), made_of["split"]
+        files = made_of["data"]
         assert len(files) == 201 and files[199]["file"] == "m199.sdf" and files[200]["file"] == "5 more", files[-2:]
         assert sum(f["records"] for f in files) == 205 and len(files[200]["sha256"]) == 64
         lines = p.run("model", "info", model)[1]

@@ -376,7 +376,7 @@ learn; read.censored=bound; prepare.labels=[contrary]; train.targets=[{name: con
 learn; train.targets=[{name: logS}, {name: cls}]; train.family=[se3]
 learn; train.targets=[{name: logS, class_weight: 2}]
 learn; train.targets=[{name: cls}]; train.family=[gp]; train.class_weights=balanced
-learn; train.targets=[{name: cls, unit: eV}]; train.family=[forest]
+learn; train.targets=[{name: cls, unit: D}]; train.family=[forest]
 learn; train.targets=[{name: cls}]; read.censored=bound; train.family=[forest]
 learn; read.censored=bound; train.family=[gp]
 learn; read.censored=bound; train.family=[trees]!
