@@ -5,6 +5,7 @@ import gzip
 import csv
 import hashlib
 import io
+import json
 import math
 import os
 import random
@@ -319,6 +320,8 @@ def a_program_of_the_user_gives_the_answers():
             for command in (["campaign"], ["check"], ["script", "-s", "slurm", "--campaign"]):
                 err = p.run(*command, "c.yaml", "workdir=no", *words, expect=2)[2]
                 assert said in err, (command, err)
+            problems = json.loads(p.run("check", "c.yaml", "workdir=no", "--json", *words, expect=2)[1])["problems"]
+            assert len(problems) == 1 and problems[0]["text"] in err, (problems, err)
         assert not os.path.exists(p.path("no"))
         # what may be meant is told: a goal that is written down, a unit that is not
         p.put("oracle.yaml", ORACLE.replace("better: high", "better: low"))

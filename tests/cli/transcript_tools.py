@@ -417,6 +417,7 @@ submit w.yaml -s lsf -a 2|submit w.yaml -s sge -a 2|submit w.yaml -s slurm -a 3 
 script w.yaml -s slurm -a 3 --missing|script w.yaml -s pbs -a 3 --missing|script w.yaml -s lsf -a 3 --missing|script w.yaml -s sge -a 3 --missing|script w.yaml -s slurm -a 3 --merge
 run w.yaml -j 1 --shard 0/3|run w.yaml -j 1 --shard 2/3|submit w.yaml -s slurm -a 3 --missing|script w.yaml -s slurm -m 3GiB -c 4 -g 1 -p long -A acc --options '-C x' -t 90m
 script w.yaml -s slurm -t x|script w.yaml -s slurm -m x|script w.yaml -s slurm -n 0|script w.yaml -s slurm -N 2|script w.yaml -s slurm --max-running 2|script none.yaml -s slurm
+submit c.yaml -s slurm --campaign|submit c.yaml -s slurm --campaign -a 2
 script w.yaml -s slurm -m '[1'|script w.yaml -s slurm -p '[1' -A '{a'|script w.yaml -s pbs name=9lives|script w.yaml -s slurm name=9lives|script w.yaml -s pbs name=a9
 """
 
@@ -426,13 +427,15 @@ def jobs_are_sent_as_before():
         t = Transcript(p, "jobs")
         p.put("a.smi", "".join("%s a%d\n" % (s, k) for k, (s, _) in enumerate(esol(9))))
         p.workflow(["a.smi"], SHARDED.replace(", labels: [y, z]", "").replace("unit: 5", "unit: 3"), workdir="runs/one")
+        p.put("t.csv", "smiles,logS\n" + "".join("%s,%s\n" % one for one in esol(30)))
+        p.workflow(["t.csv"], LIBRARY[:LIBRARY.index("  rank")].replace("labels: [logS]", "labels: [none]") + "  acquire: {count: 3, answers: {table: t.csv}, campaign: {rounds: 2, first_count: 10}}\n", name="c.yaml", workdir="runs/two")
         os.mkdir(p.path("bin"))
         for name in ("sbatch", "qsub", "bsub"):
             p.put("bin/" + name, STUB)
             os.chmod(p.path("bin", name), 0o755)
         os.environ["PATH"] = p.path("bin") + ":/usr/bin:/bin"
         said(t, SENT)
-        written(t, "runs/one/job.sh", "runs/one/job-shards.sh", "runs/one/job-merge.sh", "sent")
+        written(t, "runs/one/job.sh", "runs/one/job-shards.sh", "runs/one/job-merge.sh", "runs/two/job.sh", "runs/two/job-round.sh", "sent")
         p.put("reject", open(p.path("sent")).read().replace("\n", "") + "\n")
         t.say("submit", "w.yaml", "-s", "slurm")
         p.put("reject", "%d\n" % (int(open(p.path("sent")).read()) + 2))

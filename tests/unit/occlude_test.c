@@ -197,6 +197,34 @@ static void descriptors_stay_those_of_the_whole(void **state)
     a_part_is_what_the_prediction_loses(state);
 }
 
+/* Columns are those of the table's row, in the order of the model, wherever they are in a file that is scored. */
+static void columns_are_read_in_their_order(void **state)
+{
+    static const float values[] = { 0.25, 4 };
+    bench *b = *state;
+    const st_compute how = with(ST_ENGINE_REF);
+    st_occlusion is[2];
+
+    b->m.inputs.n_columns = 2;
+    for (int k = 0; k < 2; k++)
+        b->m.inputs.column[k] = (nn_input_column){ .over = { 1, 2 } };
+    assert_true(made_network(&b->m, 5, b->mem));
+    b->x.n_columns = 2;
+    b->x.column = values;
+    for (int32_t other = 0; other < 2; other++) {
+        for (int32_t k = 0; k < 2; k++)
+            b->m.inputs.column[k].at = other ? 1 - k : k;
+        assert_int_equal(st_occlude(&is[other], &b->m, &how, &b->mol, 1, &b->x, b->mem, NULL), PL_OK);
+        assert_int_equal(b->m.inputs.column[1].at, other ? 0 : 1); /* they stay where they are for others */
+    }
+    for (int32_t i = 0; i < OUTPUTS * ATOMS; i++)
+        assert_true(is[0].by[i] == is[1].by[i]);
+    assert_true(is[0].value[0] == is[1].value[0]);
+    b->x.column = (const float[]){ 4, 0.25 };
+    assert_int_equal(st_occlude(&is[1], &b->m, &how, &b->mol, 1, &b->x, b->mem, NULL), PL_OK);
+    assert_true(is[0].value[0] != is[1].value[0]);
+}
+
 static void classes_have_log_odds(void **state)
 {
     bench *b = *state;
@@ -446,6 +474,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_part_is_what_the_prediction_loses, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(descriptors_stay_those_of_the_whole, bench_open, bench_close),
+        cmocka_unit_test_setup_teardown(columns_are_read_in_their_order, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(classes_have_log_odds, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(several_structures_have_the_mean, bench_open, bench_close),
         cmocka_unit_test_setup_teardown(parts_of_a_molecule_are_not_looked_up_in_a_range, bench_open, bench_close),
