@@ -143,6 +143,21 @@ static void its_metrics_are_those_of_its_heartbeat(void **state)
     prints("status far --prometheus", want);
 }
 
+/* A quote and a backslash would end a label, or change what is behind them. */
+static void metrics_of_a_folder_with_an_odd_name_can_be_read(void **state)
+{
+    static const char state_is[] = "molsieve_run_state{results=\"o\\\"d\\\\d/results.db\",state=\"running\"} 1\n";
+    said s;
+
+    (void)state;
+    beat("o\"d\\d", "running", 0);
+    write_text("o\"d\\d/results.db", "");
+    s = say("status o\"d\\d --prometheus");
+    if (strstr(pl_text_str(&s.out), state_is) == NULL)
+        fail_msg("%d\n%s%s", s.status, pl_text_str(&s.out), pl_text_str(&s.err));
+    said_free(&s);
+}
+
 /* Writes the heartbeat of shard n, which is `as` running, done, stopped, failed, lost or damaged. */
 static void shard_beat(int n, int as)
 {
@@ -246,6 +261,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_run_elsewhere_is_lost_without_its_heartbeat, begin, end),
         cmocka_unit_test_setup_teardown(its_json_is_that_of_its_heartbeat, begin, end),
         cmocka_unit_test_setup_teardown(its_metrics_are_those_of_its_heartbeat, begin, end),
+        cmocka_unit_test_setup_teardown(metrics_of_a_folder_with_an_odd_name_can_be_read, begin, end),
         cmocka_unit_test_setup_teardown(shards_are_counted_by_their_states, begin, end),
         cmocka_unit_test_setup_teardown(otherwise_the_database_is_read, begin, end),
         cmocka_unit_test_setup_teardown(the_time_left_is_that_of_the_slowest_stage, begin, end),
