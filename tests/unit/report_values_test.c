@@ -83,7 +83,7 @@ static void errors_by_similarity_are_of_one_model_and_property(void **state)
 
 static void encode(char text[5], uint32_t c)
 {
-    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    const int n = 1 + (c >= 0x80) + (c >= 0x800) + (c >= 0x10000);
 
     memset(text, 0, 5);
     for (int i = n - 1; i > 0; i--, c >>= 6)
