@@ -36,13 +36,19 @@ static const char graphs[] = PREPARED "  graph: {edges: bonds}\n";
     {                                                                      \
         "run w.yaml -q -j 1 --shard 0/2", "run w.yaml -q -j 1 --shard 1/2" \
     }
+#define LAST                                                 \
+    {                                                        \
+        "run w.yaml -q -j 1 --shard 2/3 workdir=third", NULL \
+    }
 #define FILES                                                                                    \
     {                                                                                            \
         "run w.yaml -q -j 1 --shard 0/2 --out 0.db", "run w.yaml -q -j 1 --shard 1/2 --out 1.db" \
     }
 
 static const row rows[] = {
-    { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from read --until prepare", 100, 23, 10, WHOLE },
+    { "{path: twice.csv}", "", graphs, "run w.yaml -q -j 1 --shard 2/3 workdir=third --from read --until read", 60, 7, 4, LAST, "",
+      "third/shards/00002-of-00003/results.db" }, /* what it reads first is of other shards */
+    { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from read --until prepare", 100, 16, 6, WHOLE },
     { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from external", 50, 1, 1, WHOLE },
     { "{path: twice.csv}", "", graphs, "run w.yaml -q -j 1 --shard 0/2 --from read", 3, 0, 0, SHARDS, "",
       "run/shards/00000-of-00002/results.db" },
