@@ -171,6 +171,11 @@ def a_record_without_a_smiles_fails_before_its_worker():
         assert p.rows("SELECT code, message FROM failure WHERE stage='read' ORDER BY record_id") == 2 * [("record", "csv: no SMILES in this row")] + 3 * [strange]
         assert p.one("SELECT count(*) FROM failure") == 5
         assert p.rows("SELECT raw_smiles, status FROM record WHERE record_id=6") == [("CCO", "ok")]
+        # What could not be read stays so when the molecules are prepared again.
+        records = "SELECT record_id, status, reason, stage, code, message FROM record LEFT JOIN failure USING(record_id) ORDER BY 1"
+        before = p.rows(records)
+        p.run("run", "w.yaml", "-q", "--from", "prepare")
+        assert p.rows(records) == before
         # One that cannot be stored ends the run with the reason: an index of another program takes no second one that failed.
         for rows, said in ((",one\n", "none of the 1 records gave a molecule"), (",one\n,two\n", "UNIQUE constraint failed: record.status")):
             p.put("a.csv", "smiles,name\n" + rows)

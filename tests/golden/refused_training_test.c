@@ -29,11 +29,18 @@ static const char learned[] =
 static const char judged[] = "  read: {unit: 9}\n  prepare: {conformers: {source: generate}, labels: [y, w, t]}\n"
                              "  graph: {edges: bonds}\n  evaluate: {models: [m, n], calibrate: true}\n";
 
+#define PREPARED_ONLY                              \
+    {                                              \
+        "run w.yaml -q -j 1 --until prepare", NULL \
+    }
+
 static const row rows[] = {
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 200, 25, 16, WHOLE },
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from evaluate", 200, 1, 1, WHOLE },
     { "{path: new.csv}", "models: {m: {path: m.safetensors}, n: {path: n.safetensors}}\n", judged,
       "run w.yaml -q -j 1 --from evaluate", 50, 0, 0, WHOLE },
+    { "{path: gaps.csv}", "", learned, "run w.yaml -q -j 1 --from prepare --until prepare", 80, 10, 1, PREPARED_ONLY, NULL,
+      "run/results.db" },
 };
 
 /* n molecules: of y every sixth is a limit, w depends on nothing, t is a column that the model reads. */
@@ -46,6 +53,7 @@ static void table_write(const char *path, const char *end, int n)
     for (int i = 0; i < n; i++)
         pl_text_addf(&text, "%s%.*s%s,%s%d,%d,%d,%d\n", rings[i % 5], i / 5, "CCCC", end, i % 6 == 5 ? ">" : "", i % 7, i % 2,
                      3 * i % 5, i % 4);
+    pl_text_add(&text, strcmp(path, "gaps.csv") == 0 ? "CCCCS,1,0,2,\nCCCCCS,2,1,3,\n" : ""); /* without t */
     write_text(path, pl_text_str(&text));
     pl_text_free(&text);
 }
@@ -60,6 +68,7 @@ static void every_place_of_a_training_that_is_refused_ends_it(void **state)
     table_write("in.csv", "", 20);
     table_write("more.csv", "C(C)C", 3);
     table_write("new.csv", "C(C)CC", 20);
+    table_write("gaps.csv", "", 12);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         row_refuse(&rows[k]);
         if (k == 1) {
