@@ -60,6 +60,13 @@ def results_can_be_asked_and_exported():
         assert json.loads(p.run("query", "--json", "--", "-- a comment\nSELECT 1 AS a")[1]) == [{"a": 1}]
         p.put("q.sql", "-- a comment\nSELECT count(*) AS n\n FROM molecule;\n-- the end\n")
         assert json.loads(p.run("query", "--json", "--file", "q.sql")[1]) == [{"n": 12}]
+        given = p.run("query", "--json", "--file", "-", input=b"SELECT 7 AS n" + b" " * 9000 + b"\n")
+        assert json.loads(given[1]) == [{"n": 7}] and given[2] == "", given
+        # a cell of each type in each format
+        sql = "SELECT x'00ff1A' AS b, 'two' || char(10) || 'lines' AS t, NULL AS n, 2 AS i, 0.1 AS r"
+        assert p.run("query", "--csv", sql)[1] == 'b,t,n,i,r\n00ff1a,"two\nlines",,2,0.1\n'
+        assert json.loads(p.run("query", "--json", sql)[1]) == [{"b": "00ff1a", "t": "two\nlines", "n": None, "i": 2, "r": 0.1}]
+        assert p.run("query", sql)[1].splitlines()[2] == "(3 bytes)  two lines     2  0.1"
 
         # query: table-valued functions
         for sql, want in (("SELECT value AS v FROM json_each('[3,4]')", [{"v": 3}, {"v": 4}]),
