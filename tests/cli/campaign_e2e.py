@@ -446,6 +446,14 @@ def a_stage_of_a_run_chooses_and_labels_end_its_round():
         again = chosen(p)
         assert again[:12] == rows[:12] and "greedy " in again[12][9]
         assert p.one("SELECT count(*) FROM acquired a JOIN molecule m USING(inchikey) JOIN score USING(mol_id) WHERE round=1 AND (mw<=150 OR domain<>'inside')") == 0
+        # a condition on structures has them built, which trees alone do not
+        p.workflow([p.path("half.csv")], stages.replace("conformers: {source: none}, ", "") % "gp", name="built.yaml", workdir="built")
+        assert "no 3D structures: no stage needs them" in p.run("plan", "built.yaml")[1]
+        where = "stages.acquire.where=structures = 1 AND n_heavy < 7"
+        assert "no 3D structures" not in p.run("plan", "built.yaml", where)[1]
+        p.run("run", "built.yaml", "-q", where)
+        built = "SELECT count(*) FROM acquired a JOIN molecule m USING(inchikey) WHERE m.n_heavy < 7 AND m.structures = 1"
+        assert p.one(built, workdir="built") == p.one("SELECT count(*) FROM acquired", workdir="built") > 0
 
 
 if __name__ == "__main__" and len(sys.argv) == 3 and sys.argv[1] == "loop":  # python3 tests/cli/campaign_e2e.py loop 200
