@@ -416,6 +416,21 @@ def a_screen_in_shards_and_an_evaluation_equal_one_run():
         assert error(p, "train", "m", "known") == error(p, "train")
 
 
+def each_structure_of_a_molecule_has_its_columns_and_descriptors():
+    with Project() as p:
+        measured(p, 16, each=2, simple=True)
+        both = "columns: [temperature, pH], descriptors: true"
+        p.run("run", train(p, family="se3", inputs=both, source="generate, count: 3"), "-q", "-j", "2")
+        assert p.one("SELECT max(structures) FROM molecule") == 3
+        judged = READ % ("generate, count: 3", "", "bonds") + "  evaluate: {models: [m], on: [train]}\n"
+        p.workflow(["{path: in.csv}"], judged, name="judge.yaml", workdir="judge", extra="models: {m: {path: run/%s}}\n" % MODEL)
+        p.run("run", "judge.yaml", "-q")
+        assert error(p, "train") == error(p, "train", "m", "judge")
+        p.workflow(["in.csv"], SCREEN % ("generate, count: 3", "", "bonds"), name="s.yaml", workdir="screen", extra="models: {m: {path: run/%s}}\n" % MODEL)
+        p.run("run", "s.yaml", "-q")
+        assert compared(p, predicted(p, "in.csv")[0]) > 10
+
+
 def a_network_reads_columns_and_descriptors():
     with Project() as p:
         measured(p, 40, each=2, simple=True)
@@ -459,4 +474,5 @@ if __name__ == "__main__":
           scores_equal_predictions_and_a_gap_fails, what_lacks_a_column_is_told_before_any_work,
           shards_merge_into_one_run, limits_do_not_widen_the_domain_of_a_column, fit_takes_columns, units_and_limits_of_columns_are_heard,
           what_is_beside_a_column_may_have_its_name_and_unit,
-          a_screen_in_shards_and_an_evaluation_equal_one_run, a_network_reads_columns_and_descriptors])
+          a_screen_in_shards_and_an_evaluation_equal_one_run, a_network_reads_columns_and_descriptors,
+          each_structure_of_a_molecule_has_its_columns_and_descriptors])
