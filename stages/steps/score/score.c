@@ -395,22 +395,6 @@ static pl_code columns_get(const score_state *s, score_unit *u, pl_unit *unit, p
     return code == PL_OK ? st_columns_read(&u->columns, store->db, st_columns(s->env->wf), first, last, unit->mem, err) : code;
 }
 
-/* A part does not hold the values of columns. */
-static pl_code columns_place_taken(score_unit *u, pl_arena *mem, pl_error *err)
-{
-    st_scored *x = &u->scored;
-    pl_code code = PL_OK;
-
-    if (u->columns.n_columns == 0 || x->n == 0)
-        return PL_OK;
-    x->column = PL_NEW(mem, const float *, x->n);
-    if (x->column == NULL)
-        return pl_fail(err, PL_ENOMEM, "scores of %d molecules", (int)x->n);
-    for (int32_t i = 0; i < x->n && code == PL_OK; i++)
-        code = st_columns_row(&x->column[i], &u->columns, x->id[i], err);
-    return code;
-}
-
 pl_code st_score_read(score_state *s, pl_unit *unit, bool *more, pl_error *err)
 {
     score_unit *u;
@@ -424,10 +408,10 @@ pl_code st_score_read(score_state *s, pl_unit *unit, bool *more, pl_error *err)
     unit->data = u;
     u->state = s;
     u->taken = st_score_taken_unit(&u->scored, &s->taken, &s->scorer, s->env, unit->index, unit->mem);
+    if (u->taken) /* of a campaign, whose models read no columns */
+        return PL_OK;
     if (st_columns(s->env->wf)->n > 0)
         code = columns_get(s, u, unit, err);
-    if (u->taken)
-        return code == PL_OK ? columns_place_taken(u, unit->mem, err) : code;
     if (code == PL_OK && s->bases.store != NULL)
         code = st_blocks_has(&s->bases, unit->index, &u->has_basis, err);
     return code;
