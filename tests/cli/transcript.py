@@ -50,6 +50,7 @@ class Transcript:
 
     def say(self, *words, **more):
         env = dict(os.environ, MOLSIEVE_CPU="portable", **({"LD_PRELOAD": STATEMENTS} if os.path.exists(STATEMENTS) else {}))
+        env["ASAN_OPTIONS"] = "abort_on_error=1:" + env.get("ASAN_OPTIONS", "")  # a sanitized worker that crashes is told like another
         env.update(more)
         if words[0] != "query":  # whose order is that of the user's SQL
             env["REVERSED"] = "1"
