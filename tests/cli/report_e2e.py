@@ -329,6 +329,23 @@ def warnings_are_those_of_the_results_that_are_stored():
         assert [m for m in told() if "data field called z" in m] == [], told()
 
 
+def of_many_runs_and_warnings_the_last_are_shown():
+    names = ["f%d" % k for k in range(23)]
+    with sieve.Project() as p:
+        p.put("a.csv", "smiles\nCCO\nCCN\n")
+        p.workflow(["a.csv"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [%s]}\n" % ", ".join(names))
+        for _ in range(101):
+            p.run("run", "w.yaml", "-q")
+        read_page(p, "run")
+        with open(p.path("page.html")) as f:
+            page = f.read()
+        of = p.one("SELECT count(DISTINCT message) FROM event WHERE level='warn'")
+        found = re.search('<section class="warnings".*?</section>', page, re.S)[0]
+        assert of >= 23 and found.count("<li>") == 20 and "<p class=\"note\">20 of %d; all of them: <code>molsieve query event</code></p>" % of in found, found
+        assert "The last 100 of 101." in page
+
+
 if __name__ == "__main__":
     sieve.main([a_screen_has_a_one_page_report, a_training_has_a_one_page_report, values_whose_difference_overflows_are_shown_correctly, values_far_out_do_not_squeeze_the_others, a_run_that_has_only_begun_has_a_report,
-                warnings_are_those_of_the_results_that_are_stored])
+                warnings_are_those_of_the_results_that_are_stored,
+                of_many_runs_and_warnings_the_last_are_shown])
