@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 
-from sieve import PROGRAM, Project, main, skip, until
+from transcript import screened
+from sieve import PROGRAM, Project, main, older_model, skip, until
 
 FLAT = "  read: {}\n  prepare: {conformers: {source: none}}\n"
 SMILES = "CCO one\nCCN two\nc1ccccc1O three\n"
@@ -134,6 +135,18 @@ def a_worker_that_cannot_start_says_what_is_lacking():
         assert done.returncode == 6 and "cannot be loaded" in done.stderr and p.path("molsieve-chem") in done.stderr, done
 
 
+def only_conditions_on_structures_need_a_worker():
+    with Project() as p:
+        screened(p)
+        p.run("run", "w.yaml", "-q")
+        os.mkdir(p.path("alone"))
+        shutil.copy(PROGRAM, p.path("alone/molsieve"))
+        for words in (["export", "csv", "runs/one", "--where", ""], ["next", "runs/one", "-n", "2", "--goal", "maximise", "--where", ""]):
+            for where, works in (("mw > 60", True), ("smarts('CO')", False)):
+                done = subprocess.run([p.path("alone/molsieve"), *words[:-1], words[-1] + where], cwd=p.dir, capture_output=True, text=True)
+                assert (done.returncode == 0) == works and ("molsieve-chem" in done.stderr) != works, (words, where, done)
+
+
 def a_worker_without_processes_stops_the_run():
     """The records are not to blame for a limit of processes, also if it is met in the middle."""
     libc_of_root()
@@ -192,11 +205,15 @@ def a_report_says_what_it_leaves_out():
         p.run("run", "workflows/screen.yaml", "-q", "limits.disk_free_min=0B")
         assert "left out" not in p.run("report", "-o", "a.html")[2]
         whole, model = os.path.getsize(p.path("a.html")), p.path("workflows/models/esol.safetensors")
+        older_model(model, model + ".other", lambda metadata: metadata.update(note="another"))
         os.rename(model, model + ".away")
         err = p.run("report", "-o", "b.html")[2]
-        assert "left out" in err and "esol.safetensors: No such file" in err and os.path.getsize(p.path("b.html")) < whole, err
+        assert "molsieve: what moved the scores of a model is left out: %s: No such file or directory\n" % model in err and os.path.getsize(p.path("b.html")) < whole, err
+        os.rename(model + ".other", model)
+        err = p.run("report", "-o", "b.html")[2]
+        assert "is left out: %s: another file than the model that scored\n" % model in err and os.path.getsize(p.path("b.html")) < whole, err
 
 
 if __name__ == "__main__":
-    main([failed_records_do_not_hide_a_full_disk, a_features_db_deleted_meanwhile_is_noticed, a_backup_on_a_read_only_disk_says_so, a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
+    main([only_conditions_on_structures_need_a_worker, failed_records_do_not_hide_a_full_disk, a_features_db_deleted_meanwhile_is_noticed, a_backup_on_a_read_only_disk_says_so, a_report_says_what_it_leaves_out, a_worker_that_cannot_start_says_what_is_lacking, a_worker_without_dev_null_says_so, a_worker_without_processes_stops_the_run,
           a_database_that_cannot_be_opened_is_named, a_file_system_without_inodes_is_named])

@@ -14,7 +14,7 @@ import sqlite3
 import subprocess
 
 from sieve import Project, main, older_model
-from transcript import screened
+from transcript import SMILES, screened
 from transcript_tools import Transcript, esol
 
 
@@ -73,6 +73,10 @@ tables may have several columns of a name; query 'SELECT 1 AS a, 2 AS b, 3 AS a'
 the name of a column is too long for a time; check values.yaml 'inputs=[{path: 10.csv}]' "stages.split={method: time, column: NAME}"
 a pattern is longer than any molecule; check w.yaml "stages.rank.where=smarts('LONG')"
 a pattern is longer than any molecule; search --where "smarts('LONG')" runs/one
+no answers are written in such a form; predict esol a.smi -o x.XML.gz
+only records are there yet; run w.yaml -q -j 1 workdir=early --until read
+only records are there yet; export sdf early
+the GPU part is a library of another program, so a processor computes; MOLSIEVE_PLUGINS=plugins run w.yaml -j 1 workdir=auto stages.score.engine=auto
 """
 
 
@@ -112,6 +116,9 @@ def a_mistake_is_told_with_its_reason():
         ends = os.pipe()
         os.close(ends[0])
         outside(t, "nobody reads the answers", "predict", "esol", "a.smi", stdout=ends[1])
+        with open(p.path("a.smi"), "a") as same:
+            outside(t, "the answers would be written to the file that is read", "predict", "esol", "a.smi", stdout=same)
+        t.add("a.smi is as it was", str(open(p.path("a.smi")).read() == SMILES))
         os.close(ends[1])
         for more in ([], ["--input-format", "sdf"]):
             terminal, end = pty.openpty()
@@ -273,6 +280,7 @@ a number is learned; fit t.csv -t logS --family trees --split random --inputs T 
         edited(p, one, "whole.safetensors", "provenance", lambda of: of.update(prepare={"fragment": "keep"}))
         edited(p, "number.safetensors", "moles.safetensors", "target", lambda of: of["targets"][0].update(unit="mol"))
         edited(p, "number.safetensors", "warm.safetensors", "inputs", lambda of: of["columns"][0].update(unit="C"))
+        p.put("double.csv", "id,smiles,logS,T,T\n" + "".join("d%d,%sO,%d,1,2\n" % (k, "C" * (k + 1), k) for k in range(12)))
         names = "number class moles warm whole".split()
         p.workflow(["t.csv"], JUDGED, name="judged.yaml", workdir="judged", extra="models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (n, n) for n in names))
         p.workflow(["a.smi"], BUILT, name="built.yaml", workdir="built", extra="models: {whole: {path: whole.safetensors}}\n")
@@ -288,6 +296,8 @@ the column has another unit than the model's; check judged.yaml stages.score.mod
 the column has the model's unit; check judged.yaml stages.score.models=[warm] stages.prepare.properties.T.unit=C
 one factor is for models of two units; run judged.yaml -q -j 1
 without a factor each is compared in its unit; run judged.yaml -q -j 1 "stages.evaluate.targets=[{name: logS}]"
+a table has two columns of a name; predict number.safetensors double.csv
+a table has two columns of a name; check judged.yaml 'inputs=[{path: double.csv}]' stages.score.models=[number]
 the workflow keeps the largest fragment only; run built.yaml -q -j 1
 the workflow keeps all fragments; run built.yaml -q -j 1 stages.prepare.fragment=keep
 the workflow keeps drawings instead; run built.yaml -q -j 1 stages.prepare.drawing=as_drawn

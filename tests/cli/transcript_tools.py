@@ -418,7 +418,9 @@ script w.yaml -s slurm -a 3 --missing|script w.yaml -s pbs -a 3 --missing|script
 run w.yaml -j 1 --shard 0/3|run w.yaml -j 1 --shard 2/3|submit w.yaml -s slurm -a 3 --missing|script w.yaml -s slurm -m 3GiB -c 4 -g 1 -p long -A acc --options '-C x' -t 90m
 script w.yaml -s slurm -t x|script w.yaml -s slurm -m x|script w.yaml -s slurm -n 0|script w.yaml -s slurm -N 2|script w.yaml -s slurm --max-running 2|script none.yaml -s slurm
 submit c.yaml -s slurm --campaign|submit c.yaml -s slurm --campaign -a 2
-script w.yaml -s slurm -m '[1'|script w.yaml -s slurm -p '[1' -A '{a'|script w.yaml -s pbs name=9lives|script w.yaml -s slurm name=9lives|script w.yaml -s pbs name=a9
+script w.yaml -s slurm -m '[1'|script w.yaml -s '[1'|script w.yaml -s slurm -t '[1'|script w.yaml -s slurm -N '[1'|script w.yaml -s slurm -n '[1'|script w.yaml -s slurm -c '[1'
+script w.yaml -s slurm -g '[1'|script w.yaml -s slurm -a '[1'|script w.yaml -s slurm -a 2 --max-running '[1'|script w.yaml -s slurm --options '[1'
+script w.yaml -s slurm -p '[1' -A '{a'|script w.yaml -s pbs name=9lives|script w.yaml -s slurm name=9lives|script w.yaml -s pbs name=a9
 """
 
 

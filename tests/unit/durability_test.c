@@ -140,6 +140,9 @@ static void a_torn_checkpoint_never_replaces_the_whole_one(void **state)
     state_make(&s, 0, t.mem);
     assert_int_equal(st_saves_load(&v, &s, &err), PL_OK); /* nothing there */
     assert_int_equal(warnings(&t), 0);
+    assert_int_equal(pl_fail(&err, PL_EDEVICE, "the GPU is gone"), PL_EDEVICE);
+    assert_int_equal(st_saves_tell(&v, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "the GPU is gone");
     save(&v, &s, 1);
     save(&v, &s, 2);
     tear(latest);
@@ -161,6 +164,9 @@ static void a_torn_checkpoint_never_replaces_the_whole_one(void **state)
     assert_int_equal(s.step, 6);
     assert_int_equal(warnings(&t), 3);
     save(&v, &s, 7);
+    assert_int_equal(pl_fail(&err, PL_EDEVICE, "the GPU is gone"), PL_EDEVICE);
+    assert_int_equal(st_saves_tell(&v, &err), PL_EDEVICE);
+    assert_string_equal(err.text, "the GPU is gone; the same command continues from the checkpoint at step 7");
     tear(latest);
     assert_int_equal(found(&v, &from, t.mem), 6);
     tear(previous);
