@@ -13,8 +13,8 @@ import shutil
 import sqlite3
 import subprocess
 
-from sieve import Project, main, older_model
-from transcript import SMILES, screened
+from sieve import Project, main, older_model, skip
+from transcript import SMILES, STATEMENTS, screened
 from transcript_tools import Transcript, esol
 
 
@@ -354,5 +354,41 @@ a unit is removed from a shard; run kept.yaml -q -j 1 --shard 1/2
         t.end()
 
 
+# ---- a signal
+
+ROUNDS = """  read: {unit: 10}
+  prepare: {conformers: {source: none}, labels: [none]}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {name: m, family: [gp], targets: [{name: logS, better: high}]}
+  score: {}
+  acquire: {strategy: greedy, count: 10, answers: {table: lib.csv}, campaign: {rounds: 2, first: diverse}}
+"""
+SIGNALS = r"""
+the answers of a round are stored; INTERRUPTED='UPDATE acquired SET outcome' campaign c.yaml -q -j 1
+the next round is chosen; INTERRUPTED='SELECT m.mol_id, acquisition(' campaign c.yaml -q -j 1
+nothing was lost; campaign c.yaml -q -j 1
+the workers of another round wait; campaign c.yaml -q -j 1 --parts 2 stages.acquire.campaign.rounds=3
+a part is scored; INTERRUPTED='SELECT 1 FROM scored' campaign c.yaml -q -j 1 --part 0/2 stages.acquire.campaign.rounds=3
+nothing was lost; campaign c.yaml -j 1 --part 0/2 stages.acquire.campaign.rounds=3
+the first shard is merged; INTERRUPTED='merge_done WHERE shard=0' merge k.yaml --of 2
+nothing was lost; merge k.yaml --of 2
+"""
+
+
+def a_signal_is_told_and_nothing_is_lost():
+    if not os.path.exists(STATEMENTS):
+        skip("the library that sends the signal does not work together with sanitizers")
+    with Project() as p:
+        t = Transcript(p, "signals")
+        p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y) for k, (s, y) in enumerate(esol(40))))
+        p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="c")
+        p.workflow(["lib.csv"], KEPT, name="k.yaml", workdir="k")
+        for k in (0, 1):
+            p.run("run", "k.yaml", "-q", "--shard", "%d/2" % k)
+        told(t, SIGNALS)
+        t.end()
+
+
 main([a_mistake_is_told_with_its_reason, results_that_were_changed_are_told_with_the_reason, models_that_do_not_fit_are_told_with_the_reason,
-      a_training_that_was_changed_is_told_with_the_reason])
+      a_training_that_was_changed_is_told_with_the_reason, a_signal_is_told_and_nothing_is_lost])

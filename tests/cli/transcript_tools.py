@@ -323,6 +323,8 @@ def a_campaign_asks_and_learns_as_before():
         t.say("script", "c.yaml", "-s", "slurm", "--campaign", "workdir=asked", WORKFLOW)
         p.put("oracle.yaml", ORACLE % COUNTED)
         t.say("campaign", "c.yaml", "-j", "2", "workdir=asked", WORKFLOW, "stages.acquire.campaign.rounds=2", "stages.acquire.count=14")
+        p.put("oracle.yaml", ORACLE % TWO.strip())  # of a model, high values are better
+        t.say("campaign", "c.yaml", "-q", "-j", "2", "workdir=contrary", WORKFLOW, "stages.train.targets=[{name: logS, better: low}]")
         t.end()
 
 
