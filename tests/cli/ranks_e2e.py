@@ -221,7 +221,8 @@ def impossible_rank_settings_are_refused_before_work():
         was, sieve.PROGRAM = sieve.PROGRAM, os.path.join(bare, "molsieve")
         try:
             text = run(p, mpirun(2), "workdir=no", expect=2)
-            assert "libmolsieve_mpi.so is not beside the program" in text, text
+            assert "libmolsieve_mpi.so is not beside the program, in ../lib/molsieve or in $MOLSIEVE_PLUGINS: " \
+                "build it where an MPI is installed, or set stages.train.ranks=none" in text, text
             p.run("run", "w.yaml", "-q", "workdir=alone", "stages.train.batch.shards=1")
             assert "no plugin" in p.run("doctor", expect=None)[1]
             good = dict(os.environ, MOLSIEVE_PLUGINS=here)

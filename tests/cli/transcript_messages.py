@@ -242,6 +242,13 @@ $$$$
 """
 
 
+HALF = """  read: {}
+  prepare: {conformers: {source: generate}, labels: [logS]}
+  graph: {edges: bonds}
+  evaluate: {models: [two], on: [new, train]}
+"""
+
+
 def small_molecules(p, n=26):
     rows = [(s, y) for s, y in esol(400) if len(s) < 12][:n]
     p.put("t.csv", "id,smiles,logS,high,T\n" + "".join("m%d,%s,%s,%d,%d\n" % (k, s, y, float(y) > -2, k % 5) for k, (s, y) in enumerate(rows)))
@@ -284,6 +291,7 @@ a number is learned; fit t.csv -t logS --family trees --split random --inputs T 
         names = "number class moles warm whole".split()
         p.workflow(["t.csv"], JUDGED, name="judged.yaml", workdir="judged", extra="models: {%s}\n" % ", ".join("%s: {path: %s.safetensors}" % (n, n) for n in names))
         p.workflow(["a.smi"], BUILT, name="built.yaml", workdir="built", extra="models: {whole: {path: whole.safetensors}}\n")
+        p.workflow(["a.smi"], BUILT, name="many.yaml", extra="models: {whole: {path: whole.safetensors}, %s}\n" % ", ".join("m%d: {path: whole.safetensors}" % k for k in range(64)))
         p.workflow(["e.sdf"], NETWORK.replace("unit: 10", "unit: 100").replace("generate", "keep").replace("random", "random, fractions: {train: 0.9, valid: 0.05, test: 0.05}")
                    .split("  evaluate")[0].replace("members: 2", "members: 1"), name="e.yaml", workdir="e")
         told(t, """one of them learned from several structures; predict t/models/e2e-1.safetensors,several.safetensors a.smi -c title
@@ -303,8 +311,10 @@ the workflow keeps all fragments; run built.yaml -q -j 1 stages.prepare.fragment
 the workflow keeps drawings instead; run built.yaml -q -j 1 stages.prepare.drawing=as_drawn
 a label has a longer name than can be compared; check judged.yaml "stages.evaluate.targets=[{name: logS, column: %s}]"
 more elements than a network can read; run e.yaml -q -j 1
+more elements are named than a network can read; check e.yaml stages.train.model.elements=NAMED
+more models are named than a run can have; check many.yaml
 as many elements as a network can read; run e.yaml -q -j 1 workdir=few 'inputs=[{path: few.sdf}]'
-""" % ("x" * 201))
+""".replace("NAMED", "[%s]" % ",".join(ELEMENTS.split()[:33])) % ("x" * 201))
         t.end()
 
 
@@ -318,6 +328,7 @@ def a_training_that_was_changed_is_told_with_the_reason():
         p.workflow(["t.csv"], NETWORK.replace("generate", "none").replace("bonds", "topology").replace("[se3]", "[trees], inputs: {columns: [T]}")
                    .replace(", model: {layers: 1, degrees: 1, channels: 4, heads: 1}, epochs: 1, members: 2", ""), name="trees.yaml", workdir="trees")
         p.workflow(["t.csv"], KEPT, name="kept.yaml", workdir="kept")
+        p.workflow(["t.csv"], HALF, name="half.yaml", workdir="half", extra="models: {two: {path: two/models/e2e-1.safetensors}}\n")
         told(t, """the others need trainings; run t.yaml -q -j 1
 the others need trainings; run two.yaml -q -j 1
 the others need trainings; run trees.yaml -q -j 1
@@ -337,7 +348,13 @@ it begins again by force; query "SELECT message FROM event WHERE message LIKE '%
             shutil.rmtree(p.path("t"))
             shutil.copytree(p.path("first"), p.path("t"))
         changed(p.path("t/features.db"), "DELETE FROM block WHERE kind='conformer' AND unit=0")
-        told(t, "structures of ten molecules were removed; next t -n 26 --goal maximize --measured -o plate.sdf")
+        told(t, """structures of ten molecules were removed; next t -n 26 --goal maximize --measured -o plate.sdf
+structures of ten molecules were removed; search --where "mw > 0" -f sdf -o found.sdf t
+the structure of one molecule is asked for; search --where "smiles = 'c1cccs1'" -f sdf -o found.sdf t
+the structure of one molecule is asked for; export sdf t --where "smiles = 'c1cccs1'" -o found.sdf
+a table is no file; next t --goal maximize -f table -o plate.csv
+one of its targets has no label; run half.yaml -q -j 1
+""")
         changed(p.path("trees/results.db"), "DELETE FROM row_sum", "DELETE FROM label WHERE mol_id=3 AND property_id=(SELECT property_id FROM property WHERE name='T')")
         told(t, """a value of a column was removed; run trees.yaml -q -j 1 --force score
 a record is added to those that were read; run kept.yaml -q -j 1 workdir=more --until read
