@@ -155,12 +155,21 @@ def results_that_were_changed_are_told_with_the_reason():
         p.put("table.csv", "CCO,1\nCCC,2\nCCN,3\n")
         p.put("what.csv", "what,n\nCCC,2\nCCN,3\n")
         p.workflow(["lib.csv"], LABELS, name="l.yaml", workdir="labels")
+        p.put("co.csv", "CO,drawn,logS,logS_unit\n" + "".join("%d,%s,%s,mol\n" % (k, s, y) for k, (s, y) in enumerate(esol(8))))
+        p.put("lco.csv", "CO,InChIKey,logS\n1,UHOVQNZJYSORNB-UHFFFAOYSA-N,-1\n")
+        p.put("evco.csv", "CO,InChIKey,logS,logS_unit\n1,UHOVQNZJYSORNB-UHFFFAOYSA-N,-1,eV\n")
+        p.workflow(["co.csv"], LABELS.replace(", properties: {logS: {unit: mol}}", ""), name="co.yaml", workdir="co")
         p.workflow(["bad.smi"], KEPT, name="b.yaml", workdir="bad", extra="limits: {failures: {max_fraction: 1}}\n")
         p.workflow(["table.csv"], KEPT, name="t.yaml", workdir="table")
         told(t, """the table has no names of columns; run t.yaml -q
 the table has no names of columns; predict esol table.csv
 the table has no names of columns; conformers table.csv
 no column is called smiles; run t.yaml -q workdir=what 'inputs=[{path: what.csv}]'
+the first column has the name of a molecule; predict esol co.csv -q -c CO,logS
+the first column has the name of a molecule; fit co.csv -t logS --family gp -n -o co
+the first column has the name of a molecule; run co.yaml -q "inputs=[{path: co.csv, columns: {smiles: drawn}}]"
+the first column has the name of a molecule; label co lco.csv -p logS -n
+the first column has the name of a molecule; label co evco.csv -p logS -n
 the library has labels; run l.yaml -q
 a label is added; label labels l.csv -p logS --unit mol --replace
 the library has another unit than the added label; run l.yaml -q stages.prepare.properties.logS.unit=cm
@@ -379,7 +388,7 @@ ROUNDS = """  read: {unit: 10}
   split: {fractions: {train: 1, valid: 0, test: 0}}
   train: {name: m, family: [gp], targets: [{name: logS, better: high}]}
   score: {}
-  acquire: {strategy: greedy, count: 10, answers: {table: lib.csv}, campaign: {rounds: 2, first: diverse}}
+  acquire: {strategy: greedy, count: 10, answers: {table: told.csv}, campaign: {rounds: 2, first: diverse}}
 """
 SIGNALS = r"""
 the answers of a round are stored; INTERRUPTED='UPDATE acquired SET outcome' campaign c.yaml -q -j 1
@@ -399,6 +408,7 @@ def a_signal_is_told_and_nothing_is_lost():
     with Project() as p:
         t = Transcript(p, "signals")
         p.put("lib.csv", "id,smiles,logS\n" + "".join("M%d,%s,%s\n" % (k, s, y) for k, (s, y) in enumerate(esol(40))))
+        p.put("told.csv", "CO,id,logS\n" + "".join("%d,M%d,%s\n" % (k, k, y) for k, (_, y) in enumerate(esol(40))))  # as if of a molecule
         p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="c")
         p.workflow(["lib.csv"], KEPT, name="k.yaml", workdir="k")
         for k in (0, 1):
