@@ -380,6 +380,47 @@ a unit is removed from a shard; run kept.yaml -q -j 1 --shard 1/2
         t.end()
 
 
+# ---- molecules of several parts
+
+MIXED = """Oc1ccccc1.C1CCCCC1 mixed
+Oc1ccccc1 phenol
+CCO ethanol
+c1ccc2ccccc2c1.c1ccncc1 rings
+"""
+WHOLE = """  read: {}
+  prepare: {conformers: {source: generate}, fragment: keep}
+  graph: {edges: bonds}
+  score: {models: [esol]}
+  rank: {objectives: [{property: logS, goal: maximise}], top: 9}
+"""
+WATER = "%10.4f    0.0000    0.0000 O   0  0\n%10.4f    0.9300    0.0000 H   0  0\n%10.4f    0.2400   -0.9000 H   0  0\n"
+TAKEN = """
+the molecules keep their parts; run w.yaml -q -j 1
+two molecules of water are apart; energy two.sdf
+two molecules of water are near; energy near.sdf
+the part with rings is the smaller one; search --scaffold Oc1ccccc1.CCCCCCCCCC runs/one
+the larger part is not the molecule; query "SELECT round(similarity('CCO', 'CCO.CCCCCCCC'), 3) AS s" runs/one
+the larger part is not the molecule; export csv runs/one --where "smiles = 'OCC.CCCC'"
+the larger part is not the molecule; export csv runs/one --where "scaffold = 'c1ccccc1.CCCCCCCCC'"
+both parts move the score; explain 1 runs/one
+"""
+
+
+def molecules_of_several_parts_are_taken_whole():
+    with Project() as p:
+        t = Transcript(p, "parts")
+        screened(p)
+        p.put("s.smi", MIXED)
+        p.workflow(["s.smi"], WHOLE, extra="models: {esol: {path: esol.safetensors}}\nlimits: {failures: {max_fraction: 1}}\n", workdir="runs/one")
+        for name, x in (("two", 50), ("near", 3)):
+            p.put(name + ".sdf", "waters\n\n\n  6  4  0  0  0  0  0  0  0  0999 V2000\n" + WATER % (0, 0.2, -0.2) + WATER % (x, x + 0.2, x - 0.2) +
+                  "  1  2  1  0\n  1  3  1  0\n  4  5  1  0\n  4  6  1  0\nM  END\n$$$$\n")
+        told(t, TAKEN)
+        t.say("report", "runs/one", "-o", "r.html")
+        t.add("scaffolds in r.html", "\n".join(re.findall(r'<h4.*?</h4>|id="scaffold\d+"|href="#scaffold\d+"', open(p.path("r.html")).read())))
+        t.end()
+
+
 # ---- a signal
 
 ROUNDS = """  read: {unit: 10}
@@ -418,4 +459,5 @@ def a_signal_is_told_and_nothing_is_lost():
 
 
 main([a_mistake_is_told_with_its_reason, results_that_were_changed_are_told_with_the_reason, models_that_do_not_fit_are_told_with_the_reason,
-      a_training_that_was_changed_is_told_with_the_reason, a_signal_is_told_and_nothing_is_lost])
+      a_training_that_was_changed_is_told_with_the_reason, a_signal_is_told_and_nothing_is_lost,
+      molecules_of_several_parts_are_taken_whole])
