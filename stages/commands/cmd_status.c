@@ -151,7 +151,7 @@ static pl_code print_json(pl_store *s, const last_run *r, st_status_form form, p
 {
     pl_code code = PL_OK;
     json_t *stages = query_json(s, stages_sql(r), &code, err);
-    json_t *failures = query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC", &code, err);
+    json_t *failures = query_json(s, "SELECT stage,code,count(*) AS n FROM failure GROUP BY 1,2 ORDER BY 3 DESC,1,2", &code, err);
     json_t *all = json_pack("{s:s, s:{s:I, s:s, s:s, s:s, s:s, s:s, s:s}, s:o, s:o, s:o}", "results", s->results_path, "run",
                             "run_id", (json_int_t)r->run_id, "state", r->state, "command", r->command, "host", r->host,
                             "started_utc", r->started, "ended_utc", r->ended, "reason", r->reason, "stages", stages, "failures",

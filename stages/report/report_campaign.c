@@ -129,9 +129,8 @@ static void add_rounds(st_report *r, const goal *g)
     for (
         sqlite3_stmt *st = st_report_query(
             r,
-            "SELECT round, min(strategy), count(*), count(value), %s(value), sum(value=%d), avg(abs(value-mean)), 100.0*avg(CASE WHEN deviation "
-            "IS NOT NULL AND value IS NOT NULL THEN abs(value-mean)<=1.6448536269514722*deviation END) FROM v_acquired WHERE outcome IS NOT "
-            "NULL GROUP BY round ORDER BY round",
+            "SELECT round, min(strategy), count(*), count(value), %s(value), sum(value=%d), avg(abs(value-mean)), "
+            "100.0*avg(abs(value-mean)<=1.6448536269514722*deviation) FROM v_acquired WHERE outcome IS NOT NULL GROUP BY round ORDER BY round",
             end, g->low ? 0 : 1);
         st_report_row(r, &st);)
         add_cells(r, st, g, &tried, &best);

@@ -94,9 +94,8 @@ static void add_found_verdict(st_report *r, int64_t model_id, int64_t property_i
             r,
             "SELECT part, coalesce(unit,''), value, substr(metric,1,instr(metric,'.')-1) FROM evaluation WHERE model_id=%lld AND "
             "property_id=%lld AND (metric=%Q OR metric LIKE '%%.%q') AND part=(SELECT min(part) FROM evaluation WHERE model_id=%lld AND "
-            "property_id=%lld AND part IN('new','test','valid')) ORDER BY metric<>%Q, metric<>'ensemble.%q'",
-            (long long)model_id, (long long)property_id, metric, metric, (long long)model_id, (long long)property_id, metric,
-            metric);
+            "property_id=%lld AND part IN('new','test','valid')) ORDER BY metric<>%Q, metric",
+            (long long)model_id, (long long)property_id, metric, metric, (long long)model_id, (long long)property_id, metric);
         st_report_row(r, &st);) {
         const char *who = st_report_copy(r, st_column(st, 3));
         if (part == NULL) {

@@ -68,6 +68,7 @@ fit t.csv -t half --family forest -o half -j 2 --split random
 fit t.csv -t logS --family gp --inputs temp -o warm -j 2 --split random
 fit odd.csv -t '..pIC50 (nM)' -n|fit odd.csv -t '???' -n|fit odd.csv -t x.y-z_ -n|fit odd.csv -t x.y-z_ -n -o .safetensors|fit odd.csv -t x.y-z_ -n -o new/.fit|fit odd.csv -t class -n --task regression
 fit odd.csv -t class -n -o k|fit odd.csv -t class -n -o k --seed 0|fit odd.csv -t class -n -o k --family se3|fit odd.csv -t class -n -o k --family a.b|fit odd.csv t.csv -t class
+fit bad.csv -t logS --family gp -o bad -j 2 --split random
 """
 ASKED = r"""
 predict m a.smi|predict m.safetensors a.smi -c title,smiles,logS,logS_unit,logS_domain,logS_reasons,problem,record,line,inchikey,formula,charge,n_heavy,removed,geometry,undefined_stereo,mw
@@ -97,6 +98,7 @@ def a_model_is_fitted_and_asked_as_before():
             "%s,%s,%s,%d,%d\n" % (s, "abc"[k % 3] + str(k), y, float(y) > -2, 20 + k % 5) for k, (s, y) in enumerate(rows)))
         p.put("u.csv", "smiles,T\nCCO,5\nCCC,6\n")
         p.put("odd.csv", "smiles,..pIC50 (nM) ,???,x.y-z_,class\n" + "".join("%s,%d,%d,%d,%d\n" % (s, k, -k, 2 * k, k % 2) for k, (s, _) in enumerate(rows[:30])))
+        p.put("bad.csv", "smiles,logS\n" + "".join("%s,%s\n" % (["C(x", "C1CC)"][k // 9 - 1] if k in (9, 18) else s, y) for k, (s, y) in enumerate(rows[:40])))
         p.put("a.smi", "CCO ethanol\nC(x bad\n[Na+].CC(=O)[O-] salt\nCC(O)C(F)Cl\n%s known\nC1CCC1CCBr\n[Fe] iron\n" % rows[0][0])
         p.put("t.smi", "CCO 1\nCCC 2\n")
         p.put("c.sdf", sdf_records(os.path.join(SOURCE, "workflows/data/qm9-30.sdf"), 4))

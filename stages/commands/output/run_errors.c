@@ -14,7 +14,7 @@ static const char rows_sql[] =
     " FROM evaluation e JOIN model m USING(model_id) JOIN property p USING(property_id) LEFT JOIN evaluation t ON t.model_id=e.model_id"
     " AND t.property_id=e.property_id AND t.part=e.part AND t.metric='ensemble.'||?1 WHERE e.metric=?1 AND e.part="
     "(SELECT min(part) FROM evaluation WHERE part IN('new','test','valid')) GROUP BY e.property_id,CASE WHEN t.value IS NULL THEN e.model_id END"
-    " ORDER BY e.property_id LIMIT 64";
+    " ORDER BY e.property_id, min(e.model_id) LIMIT 64";
 
 static const char simple_sql[] =
     "SELECT substr(metric,1,instr(metric,'.')-1),value FROM evaluation WHERE model_id=?1 AND property_id=?2 AND part=?3 AND "
