@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands tell of results whose rows are made here, word for word as transcript.py compares it: several models, properties and
 parts whose numbers all differ, names in another order than numbers, and values that some rows have and others lack."""
+import gzip
 import json
+import os
 import re
 import sqlite3
 
@@ -122,8 +124,8 @@ retry w.yaml -n --code element|db schema runs/one|query runs/one|report runs/one
 """
 
 
-def rows_made(p, text):
-    db = sqlite3.connect(p.path("runs/one/results.db"))
+def rows_made(p, text, workdir="runs/one"):
+    db = sqlite3.connect(p.path(workdir, "results.db"))
     for key, names in (("two", ("zeta", "alpha")), ("one", ("zeta",)), ("class", ("cls",))):
         text = text.replace(":" + key, "'%s'" % metadata("classification" if key == "class" else "regression", *names))
     db.executescript(text + "; DELETE FROM row_sum")
@@ -174,5 +176,87 @@ def results_of_many_models_are_told_as_before():
         t.end()
 
 
+# ---- labels that answer what a campaign asked for ----
+
+LIBRARY = ("smiles,name,zeta,alpha\nCN,m1,,\nCCN,m2,-2,\nCCCN,m3,-3,30\nc1ccccc1N,m4,,40\nCC#N,m5,,50\nCCCl,m6,-6,60\nCCO,m7,,\nCCC,m8,,\n[Og],og,,\n"
+           "CCCC,m10,,\nCCCCC,m11,,\nCCCCCC,m12,,\nCO,m13,,\nCCOC,m14,,\n")
+ANSWERED = """  read: {}
+  prepare: {conformers: {source: none}, labels: [zeta, alpha], properties: {zeta: {unit: eV}, alpha: {unit: nM}}}
+  graph: {edges: topology}
+"""
+# Round, place, molecule, property, predicted value, outcome: what the label zeta of a molecule answers, and what it does not.
+CHOSEN = """
+INSERT INTO acquired(round,place,inchikey,property,strategy,mean,reason,outcome) SELECT column1, column2, (SELECT coalesce(nullif(inchikey,''),smiles) FROM molecule JOIN record USING(mol_id)
+ WHERE title=column3), column4, 'greedy', column5, '', column6 FROM (VALUES (0,1,'m1','zeta',1,NULL),(0,2,'m2','zeta',1,NULL),(0,3,'m3','alpha',1,NULL),(0,4,'m4','other',NULL,NULL),(0,5,'m5','more',2,NULL),
+ (0,6,'m7','zeta',1,NULL),(1,1,'m6','guess',NULL,'measured'),(1,2,'m8','guess',NULL,NULL),(1,3,'m10','vain',NULL,'failed'),(1,4,'m11','vain',NULL,NULL),(1,5,'m12','late',NULL,'measured'),
+ (1,6,'m13','late',NULL,NULL),(2,1,'m14','else',NULL,'measured'),(2,2,'m4','else',NULL,NULL),(2,3,'m1','zeta',1,'failed'),(2,4,'m5','alpha',1,'failed'),(2,5,'m7','zeta',1,'failed'),(2,6,'m3','zeta',1,'failed'),
+ (3,1,'m1','zeta (model)',1,'failed'),(3,2,'m8','zetas',1,'failed'),(3,3,'m11','more',1,'failed'));
+INSERT INTO measured SELECT column1, (SELECT inchikey FROM molecule JOIN record USING(mol_id) WHERE title=column2), 9, CASE column1 WHEN 'zeta' THEN 'eV' ELSE 'nM' END, 'regression', column3, 'plate.csv:1'
+ FROM (VALUES ('zeta','m6',1),('zeta','m10',1),('zeta','m12',0),('alpha','m14',2),('zeta','m14',1));
+"""
+MADE_LATER = """
+UPDATE measured SET unit='' WHERE property='alpha';
+INSERT INTO measured SELECT 'fresh', inchikey, mol_id, CASE mol_id WHEN 1 THEN '' ELSE 'cm' END, CASE mol_id WHEN 1 THEN 'classification' ELSE 'regression' END, 0, 'x' FROM molecule WHERE mol_id IN (1,2);
+"""
+
+
+def stored(t, workdir, *tables):
+    for name in tables:
+        t.add(name, "\n".join("|".join(str(x) for x in row) for row in t.p.rows("SELECT * FROM %s ORDER BY 1,2,3" % name, workdir=workdir)))
+
+
+def labels_answer_what_was_asked_for():
+    with Project() as p:
+        t = transcript_tools.Transcript(p, "labels")
+        p.put("lib.csv", LIBRARY)
+        p.put("plate.csv", "id,zeta\n" + "".join("%s,%s\n" % x for x in (("m1", 1), ("m2", -2), ("m3", -3), ("m4", 4), ("m5", 5), ("m8", 8), ("m11", 11), ("m13", 13))))
+        p.put("og.csv", "id,zeta\nog,7\n")
+        p.put("lim.csv", "id,zeta\nm1,>1\nm4,2\n")
+        p.workflow(["lib.csv"], ANSWERED, workdir="runs/one", extra="limits: {failures: {max_fraction: 1}}\n")
+        bound = "workdir=runs/bound stages.read.censored=bound"
+        p.run("run", "w.yaml", "-q", "-j", "1")
+        p.run("run", "w.yaml", "-q", "-j", "1", *bound.split())
+        rows_made(p, CHOSEN)
+        said(t, "label runs/one plate.csv -p zeta")
+        stored(t, "runs/one", "acquired", "measured")
+        said(t, "label runs/one og.csv -p zeta")
+        rows_made(p, MADE_LATER)
+        said(t, "run w.yaml -j 1 stages.prepare.max_heavy_atoms=50")
+        stored(t, "runs/one", "property", "label")
+        said(t, "run w.yaml -j 1 stages.prepare.properties.zeta.unit=meV")
+        said(t, "label runs/bound lim.csv -p zeta|plan w.yaml %s|run w.yaml -j 1 %s" % (bound, bound))
+        stored(t, "runs/bound", "property", "label", "measured")
+        t.end()
+
+
+# ---- files that are read in part ----
+
+def files_that_lack_something_are_told_in_their_order():
+    with Project() as p:
+        t = transcript_tools.Transcript(p, "files")
+        records = open(os.path.join(transcript_tools.SOURCE, "workflows/data/qm9-30.sdf")).read().split("$$$$\n")[:5]
+        for name, first, last in (("t1", 0, 2), ("t2", 2, 5)):
+            p.put(name + ".sdf", "".join(r + ("> <NAME>\n%s%d\n\n" % (name, k) if k == 0 else "") + "$$$$\n" for k, r in enumerate(records[first:last])))
+        for name, n in (("z", 400), ("y", 300)):
+            whole = gzip.compress(b"".join(b"%s %s%d\n" % (b"C" * (k % 40 + 1), name.encode(), k * k) for k in range(n)), 0, mtime=0)
+            p.put(name + ".smi.gz", whole[:len(whole) // 2])
+        p.put("odd.smi", b"CC ok\n\xff\xfe\n")
+        p.put("e2.smi", "")
+        p.put("e1.smi", "")
+        p.workflow(["z.smi.gz", "e2.smi", "{path: t1.sdf, title_from: NAME}", "y.smi.gz", "odd.smi", "e1.smi", "{path: t2.sdf, title_from: NAME}"],
+                   "  read: {}\n  prepare: {conformers: {source: none}, max_heavy_atoms: 3}\n", workdir="runs/one", extra="limits: {failures: {max_fraction: 1}}\n")
+        said(t, "run w.yaml -j 1|failures --stage read")
+        # A class is 0 or 1, or the mean of measurements that differ.
+        p.put("c.csv", "smiles,cls\n" + "".join("%s,%d\n" % ("C" * k + "O", k % 2) for k in range(1, 30)))
+        p.workflow(["c.csv"], "  read: {}\n  prepare: {conformers: {source: none}, labels: [cls], properties: {cls: {task: classification}}}\n  graph: {edges: topology}\n"
+                   "  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}\n  train: {family: [forest], targets: [{name: cls}]}\n", name="c.yaml", workdir="runs/two")
+        p.run("run", "c.yaml", "-q", "-j", "1", "--until", "split")
+        for text in ("UPDATE label SET value=0.5, n_measurements=2 WHERE mol_id=1; UPDATE label SET value=2, n_measurements=2 WHERE mol_id=2; UPDATE label SET value=0.5 WHERE mol_id=3",
+                     "UPDATE label SET value=1 WHERE mol_id=2"):
+            rows_made(p, text, "runs/two")
+            said(t, "run c.yaml -j 1")
+        t.end()
+
+
 if __name__ == "__main__":
-    main([results_of_many_models_are_told_as_before])
+    main([results_of_many_models_are_told_as_before, labels_answer_what_was_asked_for, files_that_lack_something_are_told_in_their_order])
