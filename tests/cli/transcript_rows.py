@@ -258,5 +258,57 @@ def files_that_lack_something_are_told_in_their_order():
         t.end()
 
 
+# ---- campaigns ----
+
+ROUNDS = """  read: {unit: 20}
+  prepare: {conformers: {source: none}, labels: [alpha, letters]%s}
+  graph: {edges: topology}
+  split: {fractions: {train: 1, valid: 0, test: 0}}
+  train: {name: m, family: [gp], targets: [{name: letters, better: high}]}
+  score: {}
+  acquire:
+    strategy: ucb
+    count: 8
+    answers: %s
+    campaign: {rounds: 2, first: diverse, first_count: 10}
+"""
+COUNTED = """  read: {}
+  prepare: {conformers: {source: none}, max_heavy_atoms: 6}
+  external: {name: counter, command: [sh, -c, 'echo id,letters; while read s i; do case $s in *Cl*) ;; *) echo $i,$(expr length "$s");; esac; done < {input}'],
+    input: smiles, output: csv, property: letters, better: high}
+"""
+SEEN = ("CCO,one,1,\nC(O)C,two,,\nCCN,S,2,\nCCC,S,,\nCCCO,D,3,\nOCCC,D,,\n[Og],og,,\nCO,,,\nCN,,,\nCCCl,t9,,\nCCCCl,t10,,\nCCOC,t11,4,\nCC(C)C,t12,,\nCCF,t13,,\nCC#N,t14,,\n"
+        "C(x,bad,,\nCCCCCCCO,t16,,\nCCCCCCCCN,t17,,\nCC=O,t18,,\nCC(=O)C,t19,,\n")
+# Values that are known before: of a drawing whose copy has none.
+KNOWN = "NCCO,k1,,5\nC(N)CO,k2,,\nOCCO,k3,,4\nNCCN,k4,,6\n"
+
+
+def rounds_tell_molecules_and_properties_apart():
+    with Project() as p:
+        t = transcript_tools.Transcript(p, "rounds")
+        head, limits = "smiles,name,alpha,letters\n", "limits: {failures: {max_fraction: 1}}\n"
+        p.put("drawn.csv", head + KNOWN + SEEN)
+        p.put("lib.csv", head + SEEN)
+        p.put("answers.csv", "id,letters\n" + "".join("%s,%d\n" % (name, k) for k, name in enumerate(("one", "S", "D", "og", "t10", "t11", "t12", "t13", "t14", "t16", "t18", "bad", "t19"))))
+        p.workflow(["drawn.csv"], COUNTED, name="oracle.yaml", workdir="runs/oracle", extra=limits)
+        p.workflow(["drawn.csv"], ROUNDS % (", dedupe: {by: none}", "{workflow: oracle.yaml}"), name="a.yaml", workdir="runs/a", extra=limits)
+        p.workflow(["lib.csv"], ROUNDS % ("", "{table: answers.csv}"), name="b.yaml", workdir="runs/one", extra=limits)
+        for name, workdir in (("a.yaml", "runs/a"), ("b.yaml", "runs/one")):
+            said(t, "campaign %s -q -j 2" % name)
+            stored(t, workdir, "acquired", "measured", "property", "label")
+            said(t, "next -n 30 %s|next -n 30 --by ucb %s|next -n 3 --by expected_improvement %s" % (workdir, workdir, workdir))
+        for text, command in (("UPDATE acquired SET outcome=NULL WHERE round=(SELECT max(round) FROM acquired) AND place>3", "campaign b.yaml --plan|campaign b.yaml -j 1 'stages.acquire.where=mw > 50'"),
+                              ("UPDATE label SET value=1; UPDATE measured SET value=1", "campaign b.yaml --plan"),
+                              ("UPDATE measured SET property=CASE round%2 WHEN 0 THEN 'first' ELSE 'second' END WHERE inchikey NOT IN (SELECT inchikey FROM molecule WHERE mol_id%5=2); "
+                               "UPDATE measured SET round=round+1 WHERE inchikey IN (SELECT inchikey FROM molecule WHERE mol_id=13);"
+                               "INSERT INTO acquired SELECT round,place+50,inchikey,property,strategy,acquisition,mean,deviation,rank,similarity,reason,outcome FROM acquired WHERE place=1", "campaign b.yaml --plan|campaign b.yaml -q")):
+            rows_made(p, text)
+            p.put("runs/one/campaign.seconds", "300\n")
+            said(t, command)
+            stored(t, "runs/one", "acquired")
+        t.end()
+
+
 if __name__ == "__main__":
-    main([results_of_many_models_are_told_as_before, labels_answer_what_was_asked_for, files_that_lack_something_are_told_in_their_order])
+    main([results_of_many_models_are_told_as_before, labels_answer_what_was_asked_for, files_that_lack_something_are_told_in_their_order,
+          rounds_tell_molecules_and_properties_apart])
