@@ -42,7 +42,7 @@ INSERT INTO stage(name,key,params_json,extra_json,needs_json,code_version,state,
  ('score','k1','{}','{}','[]',1,'done',1,1,'2020-01-01T00:00:00Z'),('train','k2','{"epochs":90}','{}','[]',1,'running',NULL,NULL,'2020-01-01T00:00:00Z'),
  ('acquire','k3','{"goal":"minimise"}','{}','[]',1,'done',NULL,1,'2020-01-01T00:00:00Z');
 INSERT INTO stage(stage_id,name,key,params_json,extra_json,needs_json,code_version,state,run_id,created_utc) VALUES
- (-1,'rank','k4','{"objectives":[{"property":"older","goal":"minimise"}],"top":3}','{}','[]',1,'done',1,'2019-01-01T00:00:00Z'),(-2,'prepare','k5','{}','{}','[]',1,'done',1,'2019-01-01T00:00:00Z');
+ (-1,'rank','k4','{"objectives":[{"property":"older","goal":"minimise"}],"top":3}','{}','[]',1,'done',1,'2019-01-01T00:00:00Z'),(-2,'prepare','k5','{}','{}','[]',1,'running',1,'2019-01-01T00:00:00Z');
 INSERT INTO unit SELECT stage_id,0,1,20,9,2,1.5,1 FROM stage WHERE name='score';
 INSERT INTO model VALUES(1,'older','older.st','%(hash)s01',:two),(2,'newer','newer.st','%(hash)s02',:two),(3,'judge','judge.st','%(hash)s03',:class),
  (4,'warden','warden.st','%(hash)s04',:class),(5,'known','known.st','%(hash)s05',:two),(6,'aside','aside.st','%(hash)s06',:one),(7,'mute','mute.st','%(hash)s07',:one),
@@ -72,7 +72,7 @@ INSERT INTO evaluated SELECT model_id, property_id, mol_id, CASE k%%4 WHEN 0 THE
 DELETE FROM evaluated WHERE model_id=2 AND property_id=1 AND part<>'train';
 INSERT INTO prediction SELECT mol_id, property_id, model_id, model_id*100+property_id*10+k, k/20.0, CASE WHEN k=11 THEN 'AAAAAAAAAAAAAA-UHFFFAOYSA-N' WHEN k%%3 THEN
  (SELECT inchikey FROM molecule WHERE mol_id=CASE k%%3 WHEN 1 THEN 1 ELSE 9 END) END, NULL, model_id+k/7.0 FROM mol, property, model WHERE property_id<3 AND model_id IN (1,2,5,6) AND k>model_id-5;
-INSERT INTO score SELECT mol_id, property_id, property_id*100+k, k*0.5, 2, k/20.0, CASE WHEN k%%3 THEN k*0.75 END, CASE k%%3 WHEN 0 THEN 'outside' ELSE 'inside' END,
+INSERT INTO score SELECT mol_id, property_id, property_id*100+k, k*0.5, CASE k WHEN 3 THEN 1 ELSE 2 END, k/20.0, CASE WHEN k%%3 THEN k*0.75 END, CASE k%%3 WHEN 0 THEN 'outside' ELSE 'inside' END,
  CASE k%%3 WHEN 0 THEN 'rings '||k||' > 4' END FROM mol, property WHERE property_id<3 AND NOT (property_id=2 AND k=2);
 INSERT INTO score SELECT mol_id, 3, k/16.0, NULL, 1, NULL, NULL, NULL, NULL FROM mol WHERE k%%2=0 OR k=5;
 UPDATE molecule SET alerts='z group, a group', removed='[Na+]', neutralised=-1, charge=2, undefined_stereo=3 WHERE mol_id=2;
@@ -116,7 +116,7 @@ INSERT INTO run(run_id,uuid,command,argv_json,config_yaml,config_sha256,state,st
  SELECT 3,'u3','run','["run","three"]',config_yaml,'%(hash)s0b','done','2020-01-03T00:00:00Z','2020-01-03T00:00:07Z','here',4,6,'0.0.2' FROM run WHERE run_id=1;
 """
 ASKED = r"""
-show e2|show tail|show ring|show ring --json|show double|show m1|show m1 --json|show double --json|show broken|show broken --json|show keyless|show '[X]'|show open
+show e2|show tail|show ring|show ring --json|show double|show m1|show m1 --json|show double --json|show broken|show broken --json|show keyless|show '[X]'|show 'OCC.[Na+].[Cl-]'|show open
 failures|failures --stage score|failures --stage score --csv|failures --code element|failures --code element --json|failures --stage graph --code element|failures --stage score --code size|failures -n 2
 status|status --json|top|top -n 2|top --csv|top --json -n 3|export csv|export csv --all|export smi --all|search --similar CCO --at-least 0.3|search --where 'mw > 40' --csv
 next -p zeta -n 4|next -p alpha -n 3 --by ucb|next -p alpha --measured -n 3 -f csv|next -p zeta --inside -n 3|retry w.yaml -n|retry w.yaml -n --stage score|retry w.yaml -n --stage graph --code element
@@ -241,9 +241,10 @@ def files_that_lack_something_are_told_in_their_order():
             whole = gzip.compress(b"".join(b"%s %s%d\n" % (b"C" * (k % 40 + 1), name.encode(), k * k) for k in range(n)), 0, mtime=0)
             p.put(name + ".smi.gz", whole[:len(whole) // 2])
         p.put("odd.smi", b"CC ok\n\xff\xfe\n")
+        p.put("x.inchi", "InChI=1S/CH4/h1H4 methane\nInChI=1S/nonsense wrong\nInChI=1S/H2O/h1H2 water\n")
         p.put("e2.smi", "")
         p.put("e1.smi", "")
-        p.workflow(["z.smi.gz", "e2.smi", "{path: t1.sdf, title_from: NAME}", "y.smi.gz", "odd.smi", "e1.smi", "{path: t2.sdf, title_from: NAME}"],
+        p.workflow(["z.smi.gz", "e2.smi", "{path: t1.sdf, title_from: NAME}", "y.smi.gz", "odd.smi", "x.inchi", "e1.smi", "{path: t2.sdf, title_from: NAME}"],
                    "  read: {}\n  prepare: {conformers: {source: none}, max_heavy_atoms: 3}\n", workdir="runs/one", extra="limits: {failures: {max_fraction: 1}}\n")
         said(t, "run w.yaml -j 1|failures --stage read")
         # A class is 0 or 1, or the mean of measurements that differ.
