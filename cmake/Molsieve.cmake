@@ -30,8 +30,9 @@ function(molsieve_add_test name command)
 endfunction()
 
 # A cmocka program; exit 77 means skipped, with a message that says why. Status 0 counts only after its last test (tests/ended.c).
+# PARTS n: as n tests NAME.k, each the program with the words `k n`.
 function(molsieve_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "LABEL;USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT;PARTS" "LABEL;USES")
   list(POP_FRONT arg_UNPARSED_ARGUMENTS source)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 1200)
@@ -40,8 +41,17 @@ function(molsieve_test name)
   add_executable(test_${name} ${source} $<TARGET_OBJECTS:cmocka_ended>)
   target_link_libraries(test_${name} PRIVATE ${arg_USES} molsieve::warnings PkgConfig::CMOCKA m)
   target_link_options(test_${name} PRIVATE -Wl,--wrap=_cmocka_run_group_tests)
-  molsieve_add_test(${name} test_${name})
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77
+  set(tests ${name})
+  if(arg_PARTS)
+    set(tests "")
+    foreach(k RANGE 1 ${arg_PARTS})
+      molsieve_add_test(${name}.${k} test_${name} ${k} ${arg_PARTS})
+      list(APPEND tests ${name}.${k})
+    endforeach()
+  else()
+    molsieve_add_test(${name} test_${name})
+  endif()
+  set_tests_properties(${tests} PROPERTIES LABELS "${arg_LABEL}" SKIP_RETURN_CODE 77
     TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1;OPENBLAS_NUM_THREADS=1")
 endfunction()
 

@@ -28,7 +28,8 @@
 
 typedef struct function {
     uintptr_t at;
-    bool ours; /* it is of stages or the library, or static and behind one that is */
+    bool ours;     /* it is of stages or the library, or static and behind one that is */
+    uint32_t hash; /* of its name */
 } function;
 
 static function *functions; /* all that are seen by other files, by address */
@@ -43,6 +44,15 @@ static int compare_functions(const void *a, const void *b)
 static bool is_ours(const char *name)
 {
     return strncmp(name, "molsieve_", 9) == 0 || (strncmp(name, "st_", 3) == 0 && strcmp(name, "st_run_command") != 0);
+}
+
+static uint32_t hash_of(const char *name)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619u;
+    return hash >> 8;
 }
 
 /* The linker's table of this program, to look places up in; dladdr, which walks through it, takes longer than all else here. */
@@ -66,27 +76,44 @@ static void functions_read(void)
         for (size_t k = 0; k < n; k++)
             if (ELF64_ST_TYPE(symbol[k].st_info) == STT_FUNC && ELF64_ST_BIND(symbol[k].st_info) == STB_GLOBAL &&
                 symbol[k].st_value != 0)
-                functions[n_functions++] =
-                    (function){ (uintptr_t)here.dli_fbase + symbol[k].st_value, is_ours(name + symbol[k].st_name) };
+                functions[n_functions++] = (function){ (uintptr_t)here.dli_fbase + symbol[k].st_value,
+                                                       is_ours(name + symbol[k].st_name), hash_of(name + symbol[k].st_name) };
     }
     pl_arena_free(mem);
     assert_true(n_functions > 1000);
     qsort(functions, n_functions, sizeof *functions, compare_functions);
 }
 
-static bool is_counted(const void *place)
+static const function *function_of(uintptr_t place)
 {
     size_t low = 0, high = n_functions;
 
     while (high - low > 1) {
         const size_t mid = (low + high) / 2;
-        if (functions[mid].at <= (uintptr_t)place)
+        if (functions[mid].at <= place)
             low = mid;
         else
             high = mid;
     }
-    return n_functions > 0 && functions[low].ours;
+    return &functions[low];
 }
+
+static bool is_counted(const void *place) { return n_functions > 0 && function_of((uintptr_t)place)->ours; }
+
+/* ---- parts of a test ---- */
+
+static int part, n_parts;
+
+/* The program's words, as `2 8`: part 2 of 8. scripts/mutate has no time for a test as long as all of them. */
+static inline void part_read(int argc, char **argv)
+{
+    part = argc == 3 ? atoi(argv[1]) : 0;
+    n_parts = argc == 3 ? atoi(argv[2]) : 0;
+    assert_true(part > 0 && part <= n_parts);
+}
+
+/* Whether the k-th of n things is of this part. */
+static inline bool is_of_part(size_t k, size_t n) { return k * (size_t)n_parts / n + 1 == (size_t)part; }
 
 /* ---- places: the addresses behind calls ---- */
 
@@ -106,6 +133,7 @@ static struct {
     int run;           /* the last that came to it */
 } seen[PLACES_MAX];    /* in a table by hash */
 static int n_seen, this_run;
+static int share, n_shares; /* of the functions with places; 0: all */
 static atomic_bool armed;
 static const void *where;        /* the place that was refused */
 static int pass;                 /* 0: when the run came to it, 1: when it came to it again */
@@ -128,6 +156,8 @@ static bool is_new(uintptr_t place)
     }
     again = seen[i].run == this_run;
     seen[i].run = this_run;
+    if (n_shares > 0 && function_of(place)->hash % (uint32_t)n_shares != (uint32_t)share)
+        return false;
     if (again ? seen[i].twice : seen[i].once)
         return false;
     pass = again;
