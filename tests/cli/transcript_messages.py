@@ -251,6 +251,13 @@ $$$$
 """
 
 
+MEMBERS = """  read: {}
+  prepare: {conformers: {source: none}, labels: [logS], properties: {logS: {task: classification}}}
+  graph: {edges: topology}
+  split: {method: random, fractions: {train: 0.6, valid: 0.2, test: 0.2}}
+  train: {targets: [{name: logS}], family: [forest, gp], members: 2}
+  evaluate: {on: [train, valid]}
+"""
 HALF = """  read: {}
   prepare: {conformers: {source: generate}, labels: [logS]}
   graph: {edges: bonds}
@@ -280,12 +287,20 @@ def models_that_do_not_fit_are_told_with_the_reason():
         t = Transcript(p, "unfit")
         small_molecules(p)
         os.makedirs(p.path("share/workflows"))
+        p.workflow(["class.csv"], MEMBERS, name="members.yaml", workdir="members")
+        for name, value in (("words", "high"), ("commas", "1,%d"), ("both", "1.000,%d")):
+            p.put(name + ".csv", "smiles,logS\n" + "".join('%s,"%s"\n' % ("C" * (k + 1), value.replace("%d", str(k))) for k in range(24)))
         for name, n in (("e.sdf", 44), ("few.sdf", 28)):
             p.put(name, "".join(CHLORIDE % (e, e, k) for k, e in enumerate(ELEMENTS.split()[:n])))
         told(t, """a folder without models is named; MOLSIEVE_SHARE=share predict esol a.smi
 two networks are trained; run t.yaml -q -j 1
 two networks are one model; model join t/models/e2e-1.safetensors t/models/e2e-2.safetensors -o two.safetensors
 two networks are one model; bench --memory --model two.safetensors
+two models of a class have a mean; run members.yaml -q -j 1
+two models of a class have a mean; query "SELECT part, metric, max(round(value,3)) AS value, max(n) AS n FROM evaluation WHERE metric LIKE 'ensemble%' GROUP BY 1, 2 ORDER BY 1, 2" members
+the values are texts; fit words.csv -t logS --family gp -n -o words
+the values have commas; fit commas.csv -t logS --family gp -n -o commas
+the values have commas and points; fit both.csv -t logS --family gp -n -o both
 a class is learned; fit class.csv -t logS --family trees --split random -q -o class
 a number is learned; fit t.csv -t logS --family trees --split random --inputs T -q -o number
 """)
