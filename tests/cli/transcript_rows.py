@@ -253,9 +253,11 @@ def files_that_lack_something_are_told_in_their_order():
                    "  split: {fractions: {train: 0.6, valid: 0.2, test: 0.2}}\n  train: {family: [forest], targets: [{name: cls}]}\n", name="c.yaml", workdir="runs/two")
         p.run("run", "c.yaml", "-q", "-j", "1", "--until", "split")
         for text in ("UPDATE label SET value=0.5, n_measurements=2 WHERE mol_id=1; UPDATE label SET value=2, n_measurements=2 WHERE mol_id=2; UPDATE label SET value=0.5 WHERE mol_id=3",
-                     "UPDATE label SET value=1 WHERE mol_id=2"):
+                     "UPDATE label SET value=1 WHERE mol_id=2",
+                     "UPDATE label SET value=1 WHERE mol_id=3; INSERT INTO failure(run_id,stage,mol_id,code,message,attempt,at_utc) VALUES(1,'graph',5,'class','of another stage',1,'2020-01-01T00:00:00Z')"):
             rows_made(p, text, "runs/two")
             said(t, "run c.yaml -j 1")
+        said(t, "query 'SELECT stage, code, message FROM failure ORDER BY 1' runs/two")
         t.end()
 
 
