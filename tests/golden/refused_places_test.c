@@ -46,14 +46,14 @@ static const char graphs[] = PREPARED "  graph: {edges: bonds}\n";
     }
 
 static const row rows[] = {
-    { "{path: twice.csv}", "", graphs, "run w.yaml -q -j 1 --shard 2/3 workdir=third --from read --until read", 81, 9, 5, LAST, "",
+    { "{path: twice.csv}", "", graphs, "run w.yaml -q -j 1 --shard 2/3 workdir=third --from read --until read", 81, 8, 5, LAST, "",
       "third/shards/00002-of-00003/results.db", 1, 0, 0 }, /* what it reads first is of other shards */
     { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from read --until read", 17, 3, 0, WHOLE, 1, 0, 0 },
-    { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from prepare --until prepare", 143, 19, 7, WHOLE, 2, 0, 0 },
-    { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from external", 231, 10, 5, WHOLE, 3, 0, 0 },
-    { "{path: twice.csv}", "", graphs, "run w.yaml -q -j 1 --shard 0/2 --from read", 124, 9, 3, SHARDS, "",
+    { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from prepare --until prepare", 143, 18, 6, WHOLE, 2, 0, 0 },
+    { "{path: bad.csv}", "", outside, "run w.yaml -q -j 1 --from external", 231, 9, 5, WHOLE, 3, 0, 0 },
+    { "{path: twice.csv}", "", graphs, "run w.yaml -q -j 1 --shard 0/2 --from read", 124, 8, 3, SHARDS, "",
       "run/shards/00000-of-00002/results.db", 1, 0, 0 },
-    { "{path: twice.csv}", "", learned, "merge w.yaml -q", 137, 16, 8, SHARDS, MERGED, "run/results.db", 4, 0, 2 },
+    { "{path: twice.csv}", "", learned, "merge w.yaml -q", 137, 15, 7, SHARDS, MERGED, "run/results.db", 4, 0, 2 },
     { "{path: twice.csv}", "", learned, "merge w.yaml -q", 65, 5, 4, SHARDS, MERGED, "run/results.db", 5, 1, 2 },
     { "{path: twice.csv}", "", graphs, "merge 0.db 1.db -o all.db -q", 113, 4, 2, FILES, MERGED, "all.db", 6, 0, 0 },
 };

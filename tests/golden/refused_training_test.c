@@ -36,19 +36,19 @@ static const char judged[] = "  read: {unit: 9}\n  prepare: {conformers: {source
 
 static const row rows[] = {
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 99, 2, 0, WHOLE, 1, 0, 4 },
-    { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 102, 8, 5, WHOLE, 2, 1, 4 },
-    { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 163, 11, 8, WHOLE, 3, 2, 4 },
-    { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 57, 7, 5, WHOLE, 4, 3, 4 },
-    { INPUTS, "", learned, "run w.yaml -q -j 1 --from evaluate --until evaluate", 315, 24, 17, WHOLE, 5, 0, 0 },
-    { INPUTS, "", learned, "run w.yaml -q -j 1 --from score --until score", 206, 25, 17, WHOLE, 6, 0, 0 },
-    { INPUTS, "", learned, "run w.yaml -q -j 1 --from rank --until rank", 167, 23, 17, WHOLE, 7, 0, 0 },
+    { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 102, 7, 5, WHOLE, 2, 1, 4 },
+    { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 163, 10, 7, WHOLE, 3, 2, 4 },
+    { INPUTS, "", learned, "run w.yaml -q -j 1 --from train --until train", 57, 6, 5, WHOLE, 4, 3, 4 },
+    { INPUTS, "", learned, "run w.yaml -q -j 1 --from evaluate --until evaluate", 315, 23, 16, WHOLE, 5, 0, 0 },
+    { INPUTS, "", learned, "run w.yaml -q -j 1 --from score --until score", 206, 24, 16, WHOLE, 6, 0, 0 },
+    { INPUTS, "", learned, "run w.yaml -q -j 1 --from rank --until rank", 167, 22, 16, WHOLE, 7, 0, 0 },
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from write --until write", 58, 0, 0, WHOLE, 7, 0, 0 },
     { INPUTS, "", learned, "run w.yaml -q -j 1 --from acquire --until acquire", 49, 0, 0, WHOLE, 7, 0, 0 },
     { "{path: new.csv}", "models: {m: {path: m.safetensors}, n: {path: n.safetensors}}\n", judged,
       "run w.yaml -q -j 1 --from evaluate", 192, 5, 5, WHOLE, 8, 0, 2 },
     { "{path: new.csv}", "models: {m: {path: m.safetensors}, n: {path: n.safetensors}}\n", judged,
-      "run w.yaml -q -j 1 --from evaluate", 118, 10, 2, WHOLE, 9, 1, 2 },
-    { "{path: gaps.csv}", "", learned, "run w.yaml -q -j 1 --from prepare --until prepare", 192, 33, 16, PREPARED_ONLY, NULL,
+      "run w.yaml -q -j 1 --from evaluate", 118, 9, 2, WHOLE, 9, 1, 2 },
+    { "{path: gaps.csv}", "", learned, "run w.yaml -q -j 1 --from prepare --until prepare", 192, 32, 15, PREPARED_ONLY, NULL,
       "run/results.db", 10, 0, 0 },
 };
 
