@@ -102,7 +102,7 @@ def every_problem_is_told_and_nothing_is_stored():
         late = library(p)
         a, b, c, d = (x[0] for x in late[:4])
         before = digest(p)
-        one = p.rows("SELECT title, value FROM record JOIN label USING(mol_id) ORDER BY record_id LIMIT 1")[0]
+        one, two = p.rows("SELECT title, value FROM record JOIN label USING(mol_id) ORDER BY record_id LIMIT 2")
 
         def refused(text, *said, args=(), status=2, lines=None):
             p.put("t.csv", text)
@@ -112,10 +112,10 @@ def every_problem_is_told_and_nothing_is_stored():
             assert digest(p) == before
             assert lines is None or err.count("t.csv:") == lines + 1, err
 
-        refused("id,logS\n%s,1\nX9,2\n%s,1\xb75\n%s,-1\n%s,\"1,5\"\n%s,-2\n%s,3\n" % (a, b, c, d, a, one[0]),
+        refused("id,logS\n%s,1\nX9,2\n%s,1\xb75\n%s,-1\n%s,\"1,5\"\n%s,-2\n%s,3\n%s,4\n" % (a, b, c, d, a, one[0], two[0]),
                 "t.csv:3: no molecule of the library has title 'X9'", "t.csv:4: logS: '1\xb75' is no number", "t.csv:6: logS: '1,5' is no number; write 1.5",
                 "t.csv:7: logS is -2, and 1 in line 2, for the same molecule", "t.csv:8: logS is 3, and %.10g by the library's file" % one[1],
-                "5 problems; nothing was stored", lines=5)
+                "t.csv:9: logS is 4, and %.10g by the library's file" % two[1], "6 problems; nothing was stored", lines=6)
         smiles = {i: s for i, s, _ in late}
         refused("id,smiles,logS\n%s,%s,1\n,C1CC(,2\n,,3\n" % (a, smiles[b]), "t.csv:2: its SMILES is of ", "two molecules", "t.csv:3: no molecule of the library has SMILES 'C1CC('",
                 "t.csv:4: it names no molecule")
