@@ -302,12 +302,15 @@ static int widen(int width[], table *t, sqlite3_stmt *st, bool stacked)
 static void fit_columns(table *t, sqlite3_stmt *st)
 {
     int left = t->room, width[MAX_COLUMNS];
+    const int whole = widen(width, t, st, false);
 
-    if (widen(width, t, st, false) > t->room && t->room > 0)
+    if (t->room != 0 && whole > t->room)
         (void)widen(width, t, st, true);
     memcpy(t->width, width, (size_t)t->n_columns * sizeof width[0]);
     t->n_shown = t->n_columns;
-    for (int i = 0; i < t->n_columns && t->room > 0; i++) {
+    if (t->room == 0)
+        return;
+    for (int i = 0; i < t->n_columns; i++) {
         if (t->width[i] > left) {
             bool some = (!t->right[i] && left >= NARROWEST) || i == 0;
             t->n_shown = some ? i + 1 : i;

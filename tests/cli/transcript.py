@@ -214,6 +214,9 @@ def other_rankings(t):
         t.say("run", "w.yaml", "-q", "stages.rank={%s}" % text)
         t.add("hits of " + name, "\n".join("|".join(str(x) for x in r) for r in t.rows(
             "SELECT rank, smiles, objective, front, cluster, n_similar FROM hit JOIN molecule USING(mol_id) ORDER BY rank")))
+        t.p.run("report", "runs/one", "-o", "r.html")
+        with open(t.p.path("r.html")) as f:
+            t.add("rules of " + name + " in the report", "\n".join(re.findall("How they were ranked: (.*?)</p>", f.read())))
         t.add("events of " + name, "\n".join("|".join(r) for r in t.rows(
             "SELECT level, coalesce(stage,'-'), message FROM event WHERE run_id=(SELECT max(run_id) FROM run) ORDER BY event_id")))
     t.say("top", "-n", "3")

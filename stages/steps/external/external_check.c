@@ -16,14 +16,20 @@ bool st_ext_needs_3d(const st_external_conf *c)
     return c->input == ST_IN_SDF || c->input == ST_IN_XYZ || c->input == ST_IN_PDBQT;
 }
 
-/* The place of a setting, or of item i of a list. */
-static const pl_node *at(const pl_step *step, const char *key, int32_t i)
+/* The place of a setting, of the step where it is not set. */
+static const pl_node *at(const pl_step *step, const char *key)
 {
     const pl_node *node = pl_node_get(step->node, key);
 
-    if (node == NULL)
-        return step->node;
-    return i >= 0 && node->kind != PL_SCALAR && i < node->n ? node->item[i] : node;
+    return node != NULL ? node : step->node;
+}
+
+/* Of a list, or of a word that stands for one. */
+static const pl_node *item_at(const pl_step *step, const char *key, int32_t i)
+{
+    const pl_node *node = at(step, key);
+
+    return node != step->node && node->kind != PL_SCALAR && i < node->n ? node->item[i] : node;
 }
 
 static void check_words(const st_external_conf *c, const pl_step *step, pl_problems *problems)
@@ -34,12 +40,12 @@ static void check_words(const st_external_conf *c, const pl_step *step, pl_probl
     for (int32_t i = 0; i < c->command.n; i++)
         if (text[i] != NULL && st_ext_bad_word(text[i], word) != NULL)
             pl_problem_add(
-                problems, at(step, "command", i),
+                problems, item_at(step, "command", i),
                 "external.command: unknown placeholder %s; allowed: {input}, {output}, {dir}, {id} and {cores}; write {%s} "
                 "for the text itself",
                 word, word);
     if (!st_ext_has_word(c, "input") && !st_ext_has_word(c, "dir"))
-        pl_problem_add(problems, at(step, "command", -1),
+        pl_problem_add(problems, at(step, "command"),
                        "external.command: without {input} the program does not know which file has its molecules; add it");
 }
 
@@ -78,10 +84,10 @@ static void check_arguments(const pl_workflow *wf, const st_external_conf *c, co
 
     for (int32_t i = 1; i < c->command.n; i++) {
         const char *path;
-        if (text[i] == NULL || !find_path(&path, wf, text[i], at(step, "command", i), mem, problems) || stat(path, &st) != 0 ||
+        if (text[i] == NULL || !find_path(&path, wf, text[i], item_at(step, "command", i), mem, problems) || stat(path, &st) != 0 ||
             !S_ISREG(st.st_mode) || has_file(wf, c, path, mem))
             continue;
-        pl_problem_add(problems, at(step, "command", i),
+        pl_problem_add(problems, item_at(step, "command", i),
                        "external.command: %s is a file: name it in `files`, and write %s here; then the program finds it in its "
                        "folder, and a changed file is noticed",
                        text[i], st_ext_base(text[i]));
@@ -95,12 +101,12 @@ static void check_program(const pl_workflow *wf, const st_external_conf *c, cons
     pl_code code;
 
     if (name == NULL || name[0] == '\0')
-        pl_problem_add(problems, at(step, "command", 0), "external.command: the first word is the program; it is empty");
+        pl_problem_add(problems, item_at(step, "command", 0), "external.command: the first word is the program; it is empty");
     else if ((code = st_ext_program(&path, wf, c, mem, NULL)) == PL_ENOMEM)
         pl_problem_refused(problems, step->node, NULL);
     else if (code != PL_OK)
         pl_problem_add(
-            problems, at(step, "command", 0),
+            problems, item_at(step, "command", 0),
             strchr(name, '/') != NULL
                 ? "external.command: %s: no such program, or no permission to run it; paths are relative to the workflow file"
                 : "external.command: %s: no such program in PATH; install it, or write its path",
@@ -117,20 +123,20 @@ static void check_file(const pl_workflow *wf, const st_external_conf *c, const p
     struct stat st;
 
     if (base[0] == '\0')
-        pl_problem_add(problems, at(step, "files", i), "external.files: a name is empty");
-    else if (!find_path(&path, wf, file[i], at(step, "files", i), mem, problems))
+        pl_problem_add(problems, item_at(step, "files", i), "external.files: a name is empty");
+    else if (!find_path(&path, wf, file[i], item_at(step, "files", i), mem, problems))
         return;
     else if (access(path, R_OK) != 0)
-        pl_problem_add(problems, at(step, "files", i), "external.files: %s: %s; paths are relative to the workflow file", path,
+        pl_problem_add(problems, item_at(step, "files", i), "external.files: %s: %s; paths are relative to the workflow file", path,
                        strerror(errno));
     else if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
-        pl_problem_add(problems, at(step, "files", i), "external.files: %s is no file", path);
+        pl_problem_add(problems, item_at(step, "files", i), "external.files: %s is no file", path);
     if (is_ours(base))
-        pl_problem_add(problems, at(step, "files", i), "external.files: %s: names that begin with input. or output. are taken",
+        pl_problem_add(problems, item_at(step, "files", i), "external.files: %s: names that begin with input. or output. are taken",
                        base);
     for (int32_t k = 0; k < i; k++)
         if (file[k] != NULL && strcmp(st_ext_base(file[k]), base) == 0)
-            pl_problem_add(problems, at(step, "files", i), "external.files: two files are called %s; rename one", base);
+            pl_problem_add(problems, item_at(step, "files", i), "external.files: two files are called %s; rename one", base);
 }
 
 static void check_env(const st_external_conf *c, const pl_step *step, pl_problems *problems)
@@ -142,7 +148,7 @@ static void check_env(const st_external_conf *c, const pl_step *step, pl_problem
         for (const char *s = v[i].name; *s != '\0' && good; s++)
             good = isalnum((unsigned char)*s) != 0 || *s == '_';
         if (!good)
-            pl_problem_add(problems, at(step, "env", i),
+            pl_problem_add(problems, item_at(step, "env", i),
                            "external.env: '%s' is no name of a variable: letters, digits and _, no digit first", v[i].name);
     }
 }
@@ -156,7 +162,7 @@ static void check_value(const st_external_conf *c, const pl_step *step, pl_probl
     if (c->output != ST_OUT_REGEX)
         return;
     if (c->value == NULL || c->value[0] == '\0') {
-        pl_problem_add(problems, at(step, "output", -1),
+        pl_problem_add(problems, at(step, "output"),
                        "external.output: regex needs `value`, a regular expression whose first group is the number, such as "
                        "'score: *(-?[0-9.]+)'");
         return;
@@ -164,16 +170,16 @@ static void check_value(const st_external_conf *c, const pl_step *step, pl_probl
     bad = regcomp(&re, c->value, REG_EXTENDED);
     if (bad != 0) {
         (void)regerror(bad, &re, why, sizeof why);
-        pl_problem_add(problems, at(step, "value", -1), "external.value: no regular expression (POSIX, extended): %s", why);
+        pl_problem_add(problems, at(step, "value"), "external.value: no regular expression (POSIX, extended): %s", why);
         return;
     }
     if (re.re_nsub < 1)
-        pl_problem_add(problems, at(step, "value", -1),
+        pl_problem_add(problems, at(step, "value"),
                        "external.value: the expression has no group; put the number in parentheses, such as '(-?[0-9.]+)'");
     regfree(&re);
     if (c->batch > 1)
         pl_problem_add(
-            problems, at(step, "batch", -1),
+            problems, at(step, "batch"),
             "external.batch: output: regex cannot tell which number is of which molecule; use csv, json or sdf, or batch: 1");
 }
 
@@ -185,10 +191,10 @@ static void check_names(const pl_workflow *wf, const st_external_conf *c, const 
 
     for (int k = 0; k < 3; k++)
         if (names[k].text != NULL && !nn_model_name_fits(names[k].text))
-            pl_problem_add(problems, at(step, names[k].key, -1),
+            pl_problem_add(problems, at(step, names[k].key),
                            "external.%s: at most 100 printable characters, no quotes or control characters", names[k].key);
     if (c->name != NULL && st_model_ref(wf, c->name) != NULL)
-        pl_problem_add(problems, at(step, "name", -1), "external.name: %s is also a model of the workflow; rename one", c->name);
+        pl_problem_add(problems, at(step, "name"), "external.name: %s is also a model of the workflow; rename one", c->name);
 }
 
 static void check_batch(const pl_workflow *wf, const st_external_conf *c, const pl_step *step, pl_problems *problems)
@@ -197,16 +203,16 @@ static void check_batch(const pl_workflow *wf, const st_external_conf *c, const 
     const int64_t unit = read != NULL ? ((const st_read_conf *)read->conf)->unit : -1;
 
     if (c->output == ST_OUT_PDBQT && c->batch > 1)
-        pl_problem_add(problems, at(step, "batch", -1),
+        pl_problem_add(problems, at(step, "batch"),
                        "external.batch: output: pdbqt has poses of one molecule; use sdf, or batch: 1");
     if (c->poses && (!st_ext_needs_3d(c) || (c->output != ST_OUT_SDF && c->output != ST_OUT_PDBQT) ||
                      (c->output == ST_OUT_PDBQT) != (c->input == ST_IN_PDBQT)))
-        pl_problem_add(problems, at(step, "poses", -1), "external.poses: needs input and output sdf, or input and output pdbqt");
+        pl_problem_add(problems, at(step, "poses"), "external.poses: needs input and output sdf, or input and output pdbqt");
     if (c->input == ST_IN_PDBQT && c->batch > 1)
-        pl_problem_add(problems, at(step, "batch", -1), "external.batch: a pdbqt file has one molecule; use sdf, or batch: 1");
+        pl_problem_add(problems, at(step, "batch"), "external.batch: a pdbqt file has one molecule; use sdf, or batch: 1");
     if (unit > 0 && c->batch > unit)
         pl_problem_add(
-            problems, at(step, "batch", -1),
+            problems, at(step, "batch"),
             "external.batch: a call gets molecules of one unit, which has %lld records; set stages.read.unit to %lld or more",
             (long long)unit, (long long)c->batch);
 }
@@ -217,7 +223,7 @@ static void check_structures(const pl_workflow *wf, const st_external_conf *c, c
     const pl_step *prepare = pl_workflow_step(wf, "prepare");
 
     if (st_ext_needs_3d(c) && prepare != NULL && ((const st_prepare_conf *)prepare->conf)->conformer == CH_3D_NONE)
-        pl_problem_add(problems, at(step, "input", -1),
+        pl_problem_add(problems, at(step, "input"),
                        "external.input: sdf, xyz and pdbqt need 3D structures, but stages.prepare.conformers.source is none");
 }
 
