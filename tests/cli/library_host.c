@@ -109,10 +109,15 @@ static int guest(const char *model)
     molsieve_answers *a;
     molsieve_error error;
     FILE *text = fmemopen(quit, sizeof quit, "w");
+    const locale_t own = newlocale(LC_ALL_MASK, "C.utf8", (locale_t)0);
     molsieve_model *m;
     (void)signal(SIGCHLD, SIG_IGN);
+    (void)uselocale(own);
     m = opened(model);
+    bad += say("the thread's locale is that of before opening", own != (locale_t)0 && uselocale((locale_t)0) == own);
     bad += say("predicts", predicted(text, m, all, 5) == MOLSIEVE_OK);
+    bad += say("the thread's locale is that of before predicting", uselocale(LC_GLOBAL_LOCALE) == own);
+    freelocale(own);
     fclose(text);
     bad += say("no handler is left", handlers_are(SIG_DFL));
     (void)prctl(PR_GET_CHILD_SUBREAPER, &reaper);
