@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import resource
 import select
 import signal
 import sqlite3
@@ -218,6 +219,24 @@ def shards_that_are_missing_are_named():
         assert "none of the records gave a molecule" in p.run("merge", "bad.yaml", "workdir=bad", expect=status)[2]
 
 
+def a_merge_that_cannot_write_names_the_shard_and_goes_on():
+    with Project() as p:
+        smiles(p)
+        p.run("run", "w.yaml", "-q", "workdir=whole")
+        shards(p, 2, "run")
+        told = []
+        for most in range(100_000, 1_500_000, 25_000):
+            err = p.run("merge", "w.yaml", "-q", expect=None, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))[2]
+            assert err == "" or "results.merging.db: cannot grow: the limit of file sizes (ulimit -f) is reached" in err, err
+            told += re.findall("^molsieve: (shard [01]): ", err)
+            if err == "":
+                break
+        assert told and told == sorted(told), told
+        p.run("merge", "w.yaml", "-q")
+        p.run("run", "w.yaml", "-q")
+        assert digest(p, "run") == digest(p, "whole")
+
+
 def shard_auto_understands_job_arrays():
     def told(p, text, expect=0, **env):
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM_", "PBS_", "LSB_", "SGE_"))}
@@ -358,5 +377,6 @@ def features_of_shards_may_lie_outside_of_the_work_directory():
 
 if __name__ == "__main__":
     main([any_number_of_shards_gives_the_rows_of_one_run, labels_models_and_blocks_are_those_of_one_run,
-          features_of_shards_may_lie_outside_of_the_work_directory, shards_that_are_missing_are_named, shard_auto_understands_job_arrays, the_heartbeat_shows_the_run_to_other_hosts,
+          features_of_shards_may_lie_outside_of_the_work_directory, shards_that_are_missing_are_named,
+          a_merge_that_cannot_write_names_the_shard_and_goes_on, shard_auto_understands_job_arrays, the_heartbeat_shows_the_run_to_other_hosts,
           kills_in_shards_and_in_the_merge_change_nothing])
