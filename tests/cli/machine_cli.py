@@ -21,6 +21,11 @@ def doctor_finds_no_fault_on_this_machine():
         assert {"version", "kernels", "worker", "chemistry", "locks", "database", "gpu", "free space"} <= names, names
         assert os.listdir(p.dir) == [], "doctor must clean up after itself"
         assert "\033" not in p.run("doctor")[1]
+        with open("/proc/cpuinfo") as f:
+            own = re.search("^(?:flags|Features)[ \t]*:(.*)", f.read(), re.M)[1].split()
+        known = "avx2 fma avx512f avx512bw avx512_bf16 avx512_vnni amx_tile amx_bf16 asimd sve bf16".split()
+        features = {x["name"]: x["text"] for x in found["findings"]}["features"]
+        assert features == (" ".join(w for w in known if w in own) or "none known"), (features, own)
         kernels = {x["name"]: x["text"] for x in found["findings"]}["kernels"]
         assert "the best of" in kernels and "portable" in kernels, kernels
         forced = p.run("doctor", env={"MOLSIEVE_CPU": "portable"})[1]
