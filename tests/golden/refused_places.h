@@ -109,7 +109,10 @@ static inline void part_read(int argc, char **argv)
 {
     part = argc == 3 ? atoi(argv[1]) : 0;
     n_parts = argc == 3 ? atoi(argv[2]) : 0;
-    assert_true(part > 0 && part <= n_parts);
+    if (part < 1 || part > n_parts) {
+        (void)fprintf(stderr, "usage: %s PART PARTS, with PARTS as in tests/stages.cmake, such as 2 8\n", argv[0]);
+        exit(2);
+    }
 }
 
 /* Whether the k-th of n things is of this part. */

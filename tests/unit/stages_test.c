@@ -147,6 +147,11 @@ static void every_descriptor_is_wherever_molecules_are(void **state)
     sqlite3_close(db);
 }
 
+/* SQL: one molecule. */
+#define METHANE                                                                                          \
+    "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, geometry, unit) " \
+    "VALUES(1, '', 'C', 'CH4', 5, 1, 0, 'none', 0);"
+
 /* `next` writes a column acquisition behind the others, `search` query_similarity, and SDF begins with conformer or pose. */
 static void a_property_called_like_another_column_is_renamed(void **state)
 {
@@ -158,8 +163,7 @@ static void a_property_called_like_another_column_is_renamed(void **state)
 
     (void)state;
     assert_int_equal(pl_db_exec(db,
-                                "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, geometry, unit) "
-                                "VALUES(1, '', 'C', 'CH4', 5, 1, 0, 'none', 0);"
+                                METHANE
                                 "INSERT INTO property(property_id, name, unit, task, better) VALUES(1, 'acquisition', '', "
                                 "'regression', 'high'), (2, 'conformer', '', 'regression', 'high'), (3, 'pose', '', 'regression', "
                                 "'high'), (4, 'query', '', 'regression', 'high');"
@@ -185,8 +189,7 @@ static void a_unit_behind_a_name_is_in_no_name_of_a_column(void **state)
 
     (void)state;
     assert_int_equal(pl_db_exec(db,
-                                "INSERT INTO molecule(mol_id, inchikey, smiles, formula, n_atoms, n_heavy, charge, geometry, unit) "
-                                "VALUES(1, '', 'C', 'CH4', 5, 1, 0, 'none', 0);"
+                                METHANE
                                 "INSERT INTO property(property_id, name, unit, task, better) VALUES(1, 'gap (eV)', 'eV', "
                                 "'regression', 'high'), (2, 'size (eV)', 'nm', 'regression', 'high'), (3, '(K)', 'K', "
                                 "'regression', 'high'), (4, 'mass(u)', 'u', 'regression', 'high');"
