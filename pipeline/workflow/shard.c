@@ -41,8 +41,8 @@ static const array_names *find_array(int64_t *task)
 static pl_code set(pl_shard *out, int64_t k, int64_t n, const char *text, pl_error *err)
 {
     if (n < 1 || n > PL_SHARDS_MAX || k < 0 || k >= n)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %lld/%lld is not a shard; write K/N with K from 0 to N-1 and N from 1 to %d",
-                       text, (long long)k, (long long)n, PL_SHARDS_MAX);
+        return pl_fail(err, PL_ECONFIG, "%s: %lld/%lld is not a shard; write K/N with K from 0 to N-1 and N from 1 to %d", text,
+                       (long long)k, (long long)n, PL_SHARDS_MAX);
     *out = (pl_shard){ (int32_t)k, (int32_t)n };
     return PL_OK;
 }
@@ -55,10 +55,10 @@ static pl_code from_array(pl_shard *out, const array_names *a, int64_t task, con
 
     count = count > 0 ? count : even;
     if (count <= 0 || step <= 0)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: %s is set but not the number of tasks; write auto/N", text, a->task);
+        return pl_fail(err, PL_ECONFIG, "%s: %s is set but not the number of tasks; write auto/N", text, a->task);
     if (count != even)
         return pl_fail(err, PL_ECONFIG,
-                       "--shard %s: the job array has %lld tasks, but its numbers are for %lld; write auto/N: the "
+                       "%s: the job array has %lld tasks, but its numbers are for %lld; write auto/N: the "
                        "number of a task is then its shard",
                        text, (long long)count, (long long)even);
     return set(out, (task - first) / step, count, text, err);
@@ -71,13 +71,13 @@ static pl_code parse_auto(pl_shard *out, const char *text, pl_error *err)
 
     if (a == NULL)
         return pl_fail(err, PL_ECONFIG,
-                       "--shard %s: this is not a task of a job array (none of SLURM_ARRAY_TASK_ID, "
+                       "%s: this is not a task of a job array (none of SLURM_ARRAY_TASK_ID, "
                        "PBS_ARRAY_INDEX, LSB_JOBINDEX and SGE_TASK_ID is the number of a task); write K/N",
                        text);
     if (text[4] == '\0')
         return from_array(out, a, task, text, err);
     if (text[4] != '/' || !pl_parse_int(text + 5, &n))
-        return pl_fail(err, PL_ECONFIG, "--shard %s: write K/N, auto or auto/N", text);
+        return pl_fail(err, PL_ECONFIG, "%s: write K/N, auto or auto/N", text);
     return set(out, task - a->base, n, text, err);
 }
 
@@ -90,10 +90,10 @@ pl_code pl_shard_parse(pl_shard *out, const char *text, pl_error *err)
     if (strncmp(text, "auto", 4) == 0)
         return parse_auto(out, text, err);
     if (slash == NULL || slash - text >= (int)sizeof head)
-        return pl_fail(err, PL_ECONFIG, "--shard %s: write K/N, auto or auto/N", text);
+        return pl_fail(err, PL_ECONFIG, "%s: write K/N, auto or auto/N", text);
     (void)snprintf(head, sizeof head, "%.*s", (int)(slash - text), text);
     if (!pl_parse_int(head, &k) || !pl_parse_int(slash + 1, &n))
-        return pl_fail(err, PL_ECONFIG, "--shard %s: write K/N, auto or auto/N", text);
+        return pl_fail(err, PL_ECONFIG, "%s: write K/N, auto or auto/N", text);
     return set(out, k, n, text, err);
 }
 

@@ -17,7 +17,8 @@ typedef struct pl_shard {
 
 /* Reads the option --shard. "3/8": shard 3 of 8. "auto": shard and count from the variables of the job array (Slurm,
  * LSF, Grid Engine; PBS does not give the count). "auto/8": 8 shards, the shard is the number of the task, which counts
- * from 0 (Slurm, PBS) or from 1 (LSF, Grid Engine). PL_ECONFIG says what is wrong or missing. */
+ * from 0 (Slurm, PBS) or from 1 (LSF, Grid Engine). PL_ECONFIG: err begins with the text,
+ * for the name of the option to be put before it. */
 pl_code pl_shard_parse(pl_shard *out, const char *text, pl_error *err);
 
 /* WORKDIR/shards/00003-of-00008, in mem; NULL: out of memory. */

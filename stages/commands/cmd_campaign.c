@@ -207,7 +207,7 @@ static int part_run(const going *g)
     pl_code code;
 
     if (pl_shard_parse(&o.part, pl_arg(g->args, "--part"), &err) != PL_OK)
-        return pl_cmd_usage(g->args, "--part %s", err.text + strlen("--shard "));
+        return pl_cmd_usage(g->args, "--part %s", err.text);
     workers.workers = g->jobs;
     o.workers = pl_workers(g->wf, &workers);
     o.max_time = g->max_time;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "pipeline/base/file.h"
+#include "pipeline/base/stop.h"
 #include "pipeline/lock/lock.h"
 #include "stages/commands/commands.h"
 #include "stages/database/results.h"
@@ -161,6 +162,7 @@ static int run(const pl_app *app, const pl_args *args)
                              .make = pl_arg(args, "--new") != NULL,
                              .replace = pl_arg(args, "--replace") != NULL } };
     const char *factor = pl_arg(args, "--factor");
+    pl_stop stop;
     int status;
 
     if (args->n > 2)
@@ -172,7 +174,9 @@ static int run(const pl_app *app, const pl_args *args)
     if (l.ask.is_class && !l.ask.make)
         return pl_cmd_usage(args, "--class: only of a property that --new makes");
     l.mem = pl_arena_new(1 << 18);
+    pl_stop_begin(&stop, 0, 0);
     status = l.mem != NULL ? run_with(&l) : pl_cmd_no_memory();
+    pl_stop_end(&stop);
     st_label_file_free(&l.file);
     pl_arena_free(l.mem);
     return status;

@@ -80,7 +80,17 @@ static void refuse_quoted_texts(sqlite3 *db)
 #endif
 }
 
-static pl_code fail_sql(sqlite3 *db, pl_error *err)
+/* Without a worker smarts(), similarity() ... are unknown to SQLite; chemistry says why. */
+static pl_code fail_no_such(sqlite3 *db, const pl_error *chemistry, pl_error *err)
+{
+    const char *text = sqlite3_errmsg(db);
+
+    if (strncmp(text, "no such function: ", 18) == 0 && chemistry->code != PL_OK)
+        return pl_fail(err, PL_ECONFIG, "SQL: %s; those that know molecules are missing: %s", text, chemistry->text);
+    return pl_fail(err, PL_ECONFIG, "SQL: %s; `molsieve query` lists tables and columns", text);
+}
+
+static pl_code fail_sql(sqlite3 *db, const pl_error *chemistry, pl_error *err)
 {
     int why = sqlite3_errcode(db) & 0xff;
 
@@ -88,12 +98,13 @@ static pl_code fail_sql(sqlite3 *db, pl_error *err)
         return pl_fail(err, PL_ECONFIG, "SQL: only reading is allowed here (%s)", sqlite3_errmsg(db));
     if (why != SQLITE_ERROR)
         return pl_db_fail(db, err);
-    return pl_fail(err, PL_ECONFIG, "SQL: %s%s", sqlite3_errmsg(db),
-                   strncmp(sqlite3_errmsg(db), "no such", 7) == 0 ? "; `molsieve query` lists tables and columns" : "");
+    if (strncmp(sqlite3_errmsg(db), "no such", 7) == 0)
+        return fail_no_such(db, chemistry, err);
+    return pl_fail(err, PL_ECONFIG, "SQL: %s", sqlite3_errmsg(db));
 }
 
-/* One statement; what follows it may only be blank or a comment. */
-static pl_code prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, pl_error *err)
+/* One statement; what follows it may only be blank or a comment. chemistry: why its functions are missing. */
+static pl_code prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, const pl_error *chemistry, pl_error *err)
 {
     const char *rest;
     sqlite3_stmt *more = NULL;
@@ -103,7 +114,7 @@ static pl_code prepare(sqlite3 *db, const char *sql, sqlite3_stmt **out, pl_erro
     if (sqlite3_prepare_v2(db, sql, -1, out, &rest) != SQLITE_OK) {
         if (sqlite3_errcode(db) == SQLITE_ERROR && sql[0] != '\0' && strpbrk(sql, " \t\n;(") == NULL)
             return pl_fail(err, PL_ECONFIG, "%s: no such table or view; `molsieve query` lists them", sql);
-        return fail_sql(db, err);
+        return fail_sql(db, chemistry, err);
     }
     if (*out == NULL)
         return pl_fail(err, PL_ECONFIG, "SQL: the text has no statement");
@@ -199,23 +210,25 @@ static pl_code query(const st_ask *ask, pl_error *err)
     sqlite3_stmt *st = NULL;
     const char *sql = NULL;
     int64_t n = 0;
+    pl_error chemistry = { 0 };
     pl_code code = PL_OK;
 
     if (pl_arg(args, "--file") == NULL && (args->n == 0 || only_place(args)))
         return list_tables(db, err);
     code = get_sql(args, db, &sql, ask->mem, err);
     declare(db);
-    (void)st_chemistry_add(db, NULL, NULL); /* without a worker these functions are unknown */
+    if (code == PL_OK && st_chemistry_add(db, NULL, &chemistry) == PL_ENOMEM)
+        code = pl_fail(err, PL_ENOMEM, "%s", chemistry.text);
     refuse_quoted_texts(db);
     (void)sqlite3_set_authorizer(db, only_reading, NULL);
     if (code == PL_OK)
-        code = prepare(db, sql, &st, err);
+        code = prepare(db, sql, &st, &chemistry, err);
     if (code == PL_OK)
         code = names_check(st, format, err);
     if (code == PL_OK)
         code = st_rows_print(st, format, isatty(STDOUT_FILENO) ? 60 : 0, &n, err);
     if (code != PL_OK && st != NULL && is_about_sql(sqlite3_errcode(db) & 0xff))
-        code = fail_sql(db, err); /* found only at run time: VACUUM, a number that overflows */
+        code = fail_sql(db, &chemistry, err); /* found only at run time: VACUUM, a number that overflows */
     (void)sqlite3_finalize(st);
     if (code == PL_OK && format == ST_TABLE && isatty(STDOUT_FILENO))
         (void)fprintf(stderr, "%lld row%s\n", (long long)n, n == 1 ? "" : "s");

@@ -56,7 +56,7 @@ static int read_shard(const pl_args *args, pl_run_opts *out)
     if (pl_arg(args, "--out") != NULL && out->until != NULL)
         return pl_cmd_usage(args, "--until leaves stages out, and --out writes a shard only when all are done; use one of them");
     if (pl_shard_parse(&out->shard, text, &err) != PL_OK)
-        return pl_cmd_usage(args, "%s", err.text);
+        return pl_cmd_usage(args, "--shard %s", err.text);
     return out->fresh
                ? pl_cmd_usage(args, "--fresh cannot be used with --shard, as `merge` would not find the new directory; remove %s",
                               "the directory of the shard instead")

@@ -146,15 +146,15 @@ static bool same_tensor(const nn_tensor *a, const nn_tensor *b)
     return a->dtype == b->dtype && a->count == b->count && memcmp(a->data, b->data, a->count * nn_dtype_bytes(a->dtype)) == 0;
 }
 
-/* Tensors of the members of a that are not the same in b. -1: no memory. */
-static int members_diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem)
+/* Tensors of the members of a that are not the same in b, or -1 and err. */
+static int members_diff(const nn_model_file *a, const nn_model_file *b, pl_arena *mem, pl_error *err)
 {
     nn_tensor *x, *y;
     const char **json;
     int n_x, n_y, n = 0;
 
-    if (nn_members_tensors(&x, &n_x, &json, &a->members, mem, NULL) != PL_OK ||
-        nn_members_tensors(&y, &n_y, &json, &b->members, mem, NULL) != PL_OK)
+    if (nn_members_tensors(&x, &n_x, &json, &a->members, mem, err) != PL_OK ||
+        nn_members_tensors(&y, &n_y, &json, &b->members, mem, err) != PL_OK)
         return -1;
     for (int k = 0; k < n_x; k++) {
         int j = 0;
@@ -168,15 +168,17 @@ static int members_diff(const nn_model_file *a, const nn_model_file *b, pl_arena
     return n;
 }
 
-/* Of the networks that both have; that one has more is told with the settings. */
-static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem)
+/* Of the networks that both have; that one has more is told with the settings. -1 and err: no memory. */
+static int tensors_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_arena *mem, pl_error *err)
 {
     const int32_t networks = nn_model_networks(a) < nn_model_networks(b) ? nn_model_networks(a) : nn_model_networks(b);
     int n = 0, n_all = networks * a->model->n_params;
     tensor_diff *d = PL_NEW(mem, tensor_diff, n_all + b->model->n_params);
 
-    if (d == NULL)
+    if (d == NULL) {
+        (void)pl_fail(err, PL_ENOMEM, "tensors to compare");
         return -1;
+    }
     for (int32_t k = 0; k < n_all; k++) {
         d[n] = tensor_differs(a, b, k / a->model->n_params, k % a->model->n_params);
         n += d[n].max > 0;
@@ -246,18 +248,15 @@ int st_model_diff(const nn_model_file *a, const nn_model_file *b, bool all, pl_a
     differ |= domain_diff(&a->domain, &b->domain);
     differ |= measured_diff(a, b);
     differ |= seen_diff(&a->seen, &b->seen);
-    const int n_members = members_diff(a, b, mem);
-    const int n_network = a->model != NULL && b->model != NULL ? tensors_diff(a, b, all, mem) : 0;
-    const int n_tensors = n_members < 0 || n_network < 0 ? -1 : n_members + n_network;
     pl_error err = { 0 };
+    const int n_members = members_diff(a, b, mem, &err);
+    const int n_network = n_members >= 0 && a->model != NULL && b->model != NULL ? tensors_diff(a, b, all, mem, &err) : 0;
 
     json_decref(x);
     json_decref(y);
-    if (n_tensors < 0) {
-        (void)pl_fail(&err, PL_ENOMEM, "no memory");
+    if (n_members < 0 || n_network < 0)
         return pl_cmd_fail(&err);
-    }
-    differ |= n_tensors > 0;
+    differ |= n_members + n_network > 0;
     if (!differ)
         pl_cmd_print("no difference\n");
     return differ ? 1 : 0;

@@ -7,7 +7,6 @@
 
 #include "chem/fingerprint/common.h"
 #include "chem/fingerprint/scaffold_smiles.h"
-#include "pipeline/base/stop.h"
 #include "stages/commands/search_match.h"
 #include "stages/expression/chemistry.h"
 #include "stages/expression/needs.h"
@@ -331,12 +330,8 @@ static pl_code scan(search *s, const char *hits, pl_error *err)
         return code;
     sql = scan_sql(s, condition, hits);
     code = sql != NULL ? pl_db_prepare(s->db, &st, sql, err) : pl_fail(err, PL_ENOMEM, "a query");
-    while (!s->said->more && pl_db_next(st, &code, err)) {
-        if (*pl_stop_flag())
-            code = pl_fail(err, PL_ESTOP, "stopped by %s", pl_stop_reason());
-        else
-            code = look_at(s, st, err);
-    }
+    while (!s->said->more && pl_db_next(st, &code, err))
+        code = look_at(s, st, err);
     (void)sqlite3_finalize(st);
     return code;
 }

@@ -22,7 +22,7 @@ typedef struct st_search_said {
 pl_code st_search_check(const st_search *q, pl_problems *problems, pl_arena *mem, pl_error *err);
 
 /* Fills the table temp.found(place, mol_id, similarity): by decreasing similarity, else hits by rank and then the others by mol_id.
- * Molecules without a stored fingerprint get it from their SMILES. EIO, ENOMEM, ESTOP. */
+ * Molecules without a stored fingerprint get it from their SMILES. EIO, ENOMEM. */
 pl_code st_search_find(st_search_said *said, const st_search *q, pl_store *s, pl_arena *mem, pl_error *err);
 
 #endif

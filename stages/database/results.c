@@ -63,6 +63,18 @@ static bool only_shards(const char *results)
     return access(results, F_OK) != 0 && access(shards, F_OK) == 0;
 }
 
+/* The first problem, and where all of them are told. */
+static pl_code workflow_fail(const char *file, const pl_problems *problems, pl_error *err)
+{
+    const pl_problem *first = problems->list;
+    char place[32] = "";
+
+    if (first->line > 0)
+        (void)snprintf(place, sizeof place, ":%d:%d", first->line, first->column);
+    return pl_fail(err, PL_ECONFIG, "%s%s: %s; see `molsieve check %s`, or name the work directory", first->origin, place,
+                   first->text, file);
+}
+
 static pl_code find_of_workflow(const pl_app *app, const char *file, const char **path, pl_arena *mem, pl_error *err)
 {
     pl_problems problems = { .mem = mem };
@@ -71,8 +83,7 @@ static pl_code find_of_workflow(const pl_app *app, const char *file, const char 
     if (wf == NULL && pl_problems_code(&problems) == PL_ENOMEM)
         return pl_fail(err, PL_ENOMEM, "%s: out of memory", file);
     if (wf == NULL)
-        return pl_fail(err, PL_ECONFIG,
-                       "%s: the workflow has problems, see `molsieve check %s`; mend them, or name the work directory", file, file);
+        return workflow_fail(file, &problems, err);
     *path = wf->storage.results;
     return PL_OK;
 }

@@ -380,6 +380,20 @@ def all_that_is_known_of_a_molecule_is_shown():
         assert json.loads(p.run("show", "3", "run", "--json")[1])[0]["failures"][0]["code"] == "parse"
 
 
+def a_query_without_the_worker_is_told_what_it_lacks():
+    with Project() as p:
+        p.put("a.smi", "CCO ethanol\n")
+        p.run("run", p.workflow([p.path("a.smi")], FLAT), "-q")
+        alone = shutil.copy(sieve.PROGRAM, p.path("alone"))
+        p.command = lambda *args: [alone] + list(args)
+        env = dict(os.environ, PATH="/nowhere", MOLSIEVE_CHEM="")
+        _, _, err = p.run("query", "SELECT smarts(smiles, 'O') FROM molecule", "run", expect=2, env=env)
+        assert "no such function: smarts; those that know molecules are missing: molsieve-chem is neither beside" in err, err
+        _, _, err = p.run("query", "SELECT nosuch FROM molecule", "run", expect=2, env=env)
+        assert "no such column: nosuch; `molsieve query` lists tables and columns" in err, err
+        assert p.run("query", "SELECT smiles FROM molecule", "run", env=env)[1].split()[0] == "smiles"
+
+
 def what_is_not_there_is_suggested():
     with Project() as p:
         p.put("a.smi", "CCO ethanol\nCCN amine\n" + "".join("%s same\n" % ("C" * n) for n in range(1, 15)) + "CCCl 2\n")
@@ -502,7 +516,7 @@ def datasette_answers_with_metadata_and_extension():
 
 if __name__ == "__main__":
     sieve.main([sqlite_has_the_same_functions_as_an_extension, metadata_for_datasette_describe_every_column,
-                datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
+                datasette_answers_with_metadata_and_extension, all_that_is_known_of_a_molecule_is_shown, a_query_without_the_worker_is_told_what_it_lacks, what_is_not_there_is_suggested, fingerprints_and_scaffolds_of_all_molecules_are_stored, the_views_answer_what_people_ask,
                 similar_molecules_are_found_most_similar_first, the_most_similar_of_thousands_is_found_wherever_it_is, a_pattern_finds_what_an_alert_finds,
                 scaffolds_are_found_and_every_format_says_the_same, wrong_searches_are_refused_at_once, a_question_is_prepared_as_the_library_was, parts_of_a_pattern_that_nothing_compares_are_refused,
                 hostile_patterns_cost_their_cpu_seconds_only, an_endless_pattern_fails_only_its_molecule, conditions_know_structures,

@@ -455,6 +455,8 @@ a part is scored; INTERRUPTED='SELECT 1 FROM scored' campaign c.yaml -q -j 1 --p
 nothing was lost; campaign c.yaml -j 1 --part 0/2 stages.acquire.campaign.rounds=3
 the first shard is merged; INTERRUPTED='merge_done WHERE shard=0' merge k.yaml --of 2
 nothing was lost; merge k.yaml --of 2
+the rows of a table are read; INTERRUPTED='SELECT value, source FROM measured' label k new.csv
+nothing was lost; label k new.csv
 """
 
 
@@ -467,6 +469,7 @@ def a_signal_is_told_and_nothing_is_lost():
         p.put("told.csv", "CO,id,logS\n" + "".join("%d,M%d,%s\n" % (k, k, y) for k, (_, y) in enumerate(esol(40))))  # as if of a molecule
         p.workflow(["lib.csv"], ROUNDS, name="c.yaml", workdir="c")
         p.workflow(["lib.csv"], KEPT, name="k.yaml", workdir="k")
+        p.put("new.csv", "id,logS\nM0,-0.77\nM1,-3.3\n")
         for k in (0, 1):
             p.run("run", "k.yaml", "-q", "--shard", "%d/2" % k)
         told(t, SIGNALS)

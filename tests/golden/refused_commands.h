@@ -49,15 +49,6 @@ static bool tells_it_alone(const char *words, const said *s)
     return n_told(s) == !by_list && (!more || by_list || strncmp(words, "predict ", 8) == 0);
 }
 
-/* A query whose functions of chemistry are not there is not told why, nor a place whose workflow has problems. */
-static bool is_told_otherwise(const char *words, const said *s)
-{
-    const char *err = pl_text_str(&s->err);
-
-    return (strncmp(words, "query SELECT(", 13) == 0 && strstr(err, "no such function: ") != NULL) ||
-           (strncmp(words, "top ", 4) == 0 && strcmp(what, "memory") != 0 && strstr(err, ": the workflow has problems, ") != NULL);
-}
-
 static bool refuse_one(const char *words, const said *good, int *n_without)
 {
     said s;
@@ -71,8 +62,7 @@ static bool refuse_one(const char *words, const said *good, int *n_without)
         if (!may_differ(words) && differ(words, pl_text_str(&good->out), pl_text_str(&s.out)))
             fail_msg("%s, %s in %s (%p): status %d and\n%s", words, what, name_of(where), where, s.status, pl_text_str(&s.out));
         n_without[pass] += met;
-    } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL &&
-                        !is_told_otherwise(words, &s))) {
+    } else if (!met || (strstr(pl_text_str(&s.err), what) == NULL && strstr(pl_text_str(&s.out), what) == NULL)) {
         fail_msg("%s, %s in %s (%p): status %d\n%s%s", words, what, name_of(where), where, s.status, pl_text_str(&s.out),
                  pl_text_str(&s.err));
     }
