@@ -29,11 +29,8 @@ molsieve_fuzz(output SOURCES fuzz/output_target.c USES molsieve::stages)
 molsieve_fuzz(mmff SOURCES fuzz/mmff_target.c USES molsieve_mmff_suite)
 molsieve_fuzz(structures SOURCES fuzz/structures_target.c USES molsieve_mmff_suite)
 molsieve_fuzz(blocks SOURCES fuzz/blocks_target.c USES molsieve_made_mol molsieve::models ZLIB::ZLIB)
-get_target_property(worker_sources molsieve-chem SOURCES)
-list(REMOVE_ITEM worker_sources worker_program/worker.cpp) # main(); the targets include it
-list(TRANSFORM worker_sources PREPEND ${PROJECT_SOURCE_DIR}/chem/)
 
-# Not a fuzz target, but it needs the worker's sources, too.
+# Not a fuzz target, but it needs one of the worker's sources, too.
 add_executable(test_hybrid unit/hybrid_test.cpp ${PROJECT_SOURCE_DIR}/chem/worker_program/worker_hybrid.cpp)
 target_link_libraries(test_hybrid PRIVATE PkgConfig::OPENBABEL molsieve::warnings)
 target_compile_options(test_hybrid PRIVATE -Wno-deprecated-declarations)
@@ -41,9 +38,8 @@ target_include_directories(test_hybrid PRIVATE ${PROJECT_SOURCE_DIR})
 molsieve_add_test(hybrid test_hybrid ${CMAKE_CURRENT_SOURCE_DIR}/data/library.smi)
 set_tests_properties(hybrid PROPERTIES LABELS unit)
 
-foreach(name request formats)
-  molsieve_fuzz(${name} USES PkgConfig::OPENBABEL SOURCES fuzz/${name}_target.cpp
-    ${worker_sources})
+foreach(name request formats) # they include worker.cpp, which has main()
+  molsieve_fuzz(${name} USES molsieve_worker PkgConfig::OPENBABEL SOURCES fuzz/${name}_target.cpp)
   foreach(kind fuzz_corpus_${name} fuzz_${name})
     if(TARGET ${kind})
       target_compile_options(${kind} PRIVATE -Wno-deprecated-declarations)
