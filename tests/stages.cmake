@@ -70,6 +70,7 @@ molsieve_test(status_beat golden/status_beat_test.c LABEL golden USES molsieve::
 target_link_options(test_status_beat PRIVATE -Wl,--wrap=time)
 molsieve_test(external golden/external_test.c LABEL golden USES molsieve::stages toy m)
 target_compile_definitions(test_external PRIVATE MOLSIEVE_TESTS="${CMAKE_CURRENT_SOURCE_DIR}")
+# Long by their number: all refused_* take a quarter of the time of all tests.
 molsieve_test(refused_calls golden/refused_test.c LABEL golden long USES molsieve::stages toy)
 add_dependencies(test_refused_calls molsieve-chem)
 target_link_options(test_refused_calls PRIVATE ${seen_statements} -Wl,--wrap=sqlite3_prepare_v2,--wrap=sqlite3_step

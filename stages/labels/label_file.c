@@ -499,7 +499,7 @@ static pl_code records_read(reading *x, ch_reader *r, pl_error *err)
     bool more = true, settled = false;
     pl_code code = scratch != NULL ? columns_read(x, r, err) : pl_fail(err, PL_ENOMEM, "a table");
 
-    while (code == PL_OK) {
+    while (code == PL_OK && !*pl_stop_flag()) {
         ch_record record;
         ch_field *field = NULL;
         int n = 0;
@@ -519,6 +519,8 @@ static pl_code records_read(reading *x, ch_reader *r, pl_error *err)
     pl_arena_free(scratch);
     if (code != PL_OK)
         return code;
+    if (*pl_stop_flag())
+        return pl_fail(err, PL_ESTOP, "stopped by %s; nothing was stored", pl_stop_reason());
     return settled ? PL_OK : pl_fail(err, PL_ECONFIG, "%s has no rows", x->out->path);
 }
 
